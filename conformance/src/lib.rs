@@ -1,1 +1,22 @@
-//! Placeholder.
+//! The runtime side of CNI: everything that executes plugin binaries rather than being one.
+//!
+//! It judges any plugin directory, so it links none of the plugins and none of the crates they are
+//! made of: what it knows of namespaces, links and rules it asks the kernel by its own means.
+//!
+//! * [`sandbox`]: namespaces of our own, in which every test, demo and benchmark runs;
+//! * [`net`]: network namespaces, links and the small world around a host;
+//! * [`chain`]: runs a network list the way a runtime does;
+//! * [`probe`]: sends real packets and tells who was seen as the sender;
+//! * [`snapshot`]: what a host namespace holds, and how two moments differ;
+//! * [`lists`]: the network lists that real runtimes ship.
+
+pub mod chain;
+pub mod error;
+pub mod lists;
+pub mod net;
+pub mod plugin;
+pub mod probe;
+pub mod sandbox;
+pub mod snapshot;
+
+pub use error::{Error, Result};

@@ -1,0 +1,35 @@
+//! The network lists that real runtimes ship, as they stand there.
+
+use serde_json::{Value, json};
+
+/// The list Nomad has shipped.
+pub const NOMAD: &str = r#"{"cniVersion":"0.4.0","name":"nomad","plugins":[
+ {"type":"bridge","bridge":"nomad","isDefaultGateway":true,"ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"172.26.66.0/23"}]]}},
+ {"type":"firewall"},
+ {"type":"portmap","capabilities":{"portMappings":true}}]}"#;
+
+/// The list Nomad ships today: dual stack, loopback first under the attachment's own ifname.
+pub const NOMAD_DUAL: &str = r#"{"cniVersion":"0.4.0","name":"nomad","plugins":[
+ {"type":"loopback"},
+ {"type":"bridge","bridge":"nomad","ipMasq":true,"isGateway":true,"forceAddress":true,"hairpinMode":false,
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"172.26.64.0/20"}],[{"subnet":"fd00:a110:c8::/64"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}},
+ {"type":"firewall","backend":"iptables","iptablesAdminChainName":"NOMAD-ADMIN"},
+ {"type":"portmap","capabilities":{"portMappings":true},"snat":true}]}"#;
+
+/// An operator's list for a bridge that exists already.
+pub const OPERATOR: &str = r#"{"name":"test","cniVersion":"0.4.0","plugins":[
+ {"type":"bridge","name":"my-bridge","bridge":"virbr0","isDefaultGateway":true,"ipMasq":true,"hairpinMode":true,
+  "ipam":{"type":"host-local","resolvConf":"/etc/resolv.conf","dataDir":"/run/networks","subnet":"192.168.40.0/24","rangeStart":"192.168.40.32","gateway":"192.168.40.1"}}]}"#;
+
+/// A single configuration as Mesos runs it: an early version and no `CNI_ARGS`.
+pub const MESOS: &str = r#"{"cniVersion":"0.2.0","name":"mesos-net","type":"bridge","bridge":"mesos-cni0","isGateway":true,"ipMasq":true,"vlanId":5,
+ "ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/16","rangeStart":"10.10.0.10","rangeEnd":"10.10.0.250"}]],"routes":[{"dst":"0.0.0.0/0"}]}}"#;
+
+/// Port mappings as Nomad passes them: every port for both protocols, keys capitalised.
+#[must_use]
+pub fn nomad_ports(host: u16, container: u16) -> Value {
+    json!([
+        {"HostPort": host, "ContainerPort": container, "Protocol": "tcp"},
+        {"HostPort": host, "ContainerPort": container, "Protocol": "udp"},
+    ])
+}
