@@ -1,0 +1,180 @@
+//! The one door for plugins.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::carrier::{Carrier, Context};
+use crate::error::{Error, Result};
+use crate::firewalld::Firewalld;
+use crate::intent::{Intent, Kinds, PublishedPort};
+use crate::iptables::Iptables;
+use crate::nfnl::Socket;
+use crate::nft::Nftables;
+use crate::owner::{Holder, Owner};
+
+/// Who carries intents out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// Our own nf_tables tables, over netlink.
+    Nftables,
+    /// The reference set's chains, through `iptables-restore`.
+    Iptables,
+    /// firewalld, over D-Bus.
+    Firewalld,
+}
+
+impl Backend {
+    /// Every backend, in the order they are searched when something is removed.
+    pub const ALL: [Self; 3] = [Self::Nftables, Self::Iptables, Self::Firewalld];
+
+    /// The name used in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nftables => "nftables",
+            Self::Iptables => "iptables",
+            Self::Firewalld => "firewalld",
+        }
+    }
+
+    /// The backend with this exact name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|backend| backend.name() == name)
+    }
+
+    fn carrier(self) -> &'static dyn Carrier {
+        match self {
+            Self::Nftables => &Nftables,
+            Self::Iptables => &Iptables,
+            Self::Firewalld => &Firewalld,
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What `apply` needs to know besides the intents.
+pub struct ApplyOptions<'a> {
+    /// Whether the holder of a port, publishing to that container address, still lives. A dead holder's claim is
+    /// taken over, a live one's is an error. Asked only when there is a conflict. The holder's container id may be cut.
+    pub alive: &'a dyn Fn(&Holder, IpAddr) -> bool,
+    /// The longest wait for locks and for concurrent writers.
+    pub timeout: Duration,
+}
+
+impl Default for ApplyOptions<'_> {
+    /// Every holder counts as alive; 20 seconds.
+    fn default() -> Self {
+        Self {
+            alive: &|_, _| true,
+            timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What a caller of `remove` happens to know. Everything may be empty; it only helps to find old objects that carry
+/// no owner.
+#[derive(Debug, Clone, Default)]
+pub struct Hints {
+    /// The container's addresses.
+    pub addresses: Vec<IpAddr>,
+    /// The bridge it was attached to.
+    pub bridge: Option<String>,
+    /// The ports it had published.
+    pub ports: Vec<PublishedPort>,
+    /// The zone its addresses were put into (firewalld).
+    pub zone: Option<String>,
+}
+
+/// The packet filter of one network namespace.
+pub struct Netfilter {
+    socket: Socket,
+    warnings: Vec<String>,
+}
+
+impl Netfilter {
+    /// Opens the packet filter of the network namespace the calling thread is in.
+    pub fn open() -> Result<Self> {
+        Ok(Self {
+            socket: Socket::open()?,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Which backend to use: the requested one, or what fits this host and these kinds best.
+    pub fn choose(&mut self, requested: Option<Backend>, kinds: Kinds) -> Result<Backend> {
+        if let Some(backend) = requested {
+            return Ok(backend);
+        }
+        let _ = kinds;
+        Ok(Backend::Nftables)
+    }
+
+    /// Makes everything wanted for the owner, or nothing. Repeating it replaces what the owner had of these kinds.
+    pub fn apply(
+        &mut self,
+        backend: Backend,
+        owner: &Owner,
+        intents: &[Intent],
+        options: &ApplyOptions<'_>,
+    ) -> Result<()> {
+        backend
+            .carrier()
+            .apply(&mut self.context(), owner, intents, options)
+    }
+
+    /// Removes all that the owner has of these kinds, in every backend, the reference set's own objects included.
+    /// All backends are tried; their errors come together.
+    pub fn remove(&mut self, owner: &Owner, kinds: Kinds, hints: &Hints) -> Result<()> {
+        self.in_every_backend(|carrier, context| carrier.remove(context, owner, kinds, hints))
+    }
+
+    /// Fails with the first thing that `apply` made and that is gone. Changes nothing.
+    pub fn verify(&mut self, backend: Backend, owner: &Owner, intents: &[Intent]) -> Result<()> {
+        backend
+            .carrier()
+            .verify(&mut self.context(), owner, intents)
+    }
+
+    /// Removes, in every backend, what belongs to the network but to none of these owners.
+    pub fn collect(&mut self, network: &str, valid: &[Owner], kinds: Kinds) -> Result<()> {
+        self.in_every_backend(|carrier, context| carrier.collect(context, network, valid, kinds))
+    }
+
+    /// Fails when `apply` of these kinds would.
+    pub fn status(&mut self, backend: Backend, kinds: Kinds) -> Result<()> {
+        backend.carrier().status(&mut self.context(), kinds)
+    }
+
+    /// Drops packets for 127.0.0.0/8 that come in on this interface, unless they belong to a connection from here.
+    /// Call it before switching `route_localnet` on, which would open the host's own loopback services to that link.
+    pub fn guard_localnet(&mut self, ifname: &str) -> Result<()> {
+        crate::nft::guard_localnet(&mut self.context(), ifname)
+    }
+
+    /// What went less well than it could in the calls so far, for a log. Empties the list.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn context(&mut self) -> Context<'_> {
+        Context {
+            socket: &mut self.socket,
+            warnings: &mut self.warnings,
+        }
+    }
+
+    fn in_every_backend(
+        &mut self,
+        step: impl Fn(&dyn Carrier, &mut Context<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let tried = Backend::ALL
+            .into_iter()
+            .map(|backend| step(backend.carrier(), &mut self.context()));
+        Error::join(tried.filter_map(Result::err).collect())
+    }
+}

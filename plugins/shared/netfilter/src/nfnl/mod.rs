@@ -1,0 +1,19 @@
+//! nf_tables over netlink: a blocking socket, batches, dumps, and the objects they carry.
+//!
+//! Source: linux/netfilter/nfnetlink.h and linux/netfilter/nf_tables.h. All integers in attributes are big-endian.
+
+mod attr;
+mod batch;
+pub mod consts;
+mod decode;
+mod message;
+mod objects;
+mod socket;
+mod udata;
+
+pub use attr::{Attr, Reader, Writer};
+pub use batch::{Batch, Refusal};
+pub use message::{Family, Request};
+pub use objects::{Chain, Data, Element, Expr, Hook, Rule, Set, Table, Verdict};
+pub use socket::Socket;
+pub use udata::{comment as udata_comment, with_comment as udata_with_comment};
