@@ -1,0 +1,217 @@
+//! The directory: reading, creating and removing single files so that each appears whole or not at all.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use nix::fcntl::OFlag;
+
+use crate::error::{Error, at};
+use crate::lease::Holder;
+
+/// What is being written, before it gets its name. Under the lock there is one at most.
+const NEW_FILE: &str = ".ferrule-new";
+
+/// Longer files are no leases, counters or markers.
+const MAX_CONTENT: u64 = 4096;
+
+/// One network's directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Dir {
+    path: PathBuf,
+    sync: bool,
+}
+
+impl Dir {
+    /// With `sync`, files are on the disk before they count as written.
+    pub(crate) fn new(path: &Path, sync: bool) -> Self {
+        Self {
+            path: path.to_owned(),
+            sync,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the directory and its parents, mode 0755.
+    pub(crate) fn create(&self) -> Result<(), Error> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(&self.path)
+            .map_err(at("create directory", &self.path))
+    }
+
+    /// A lease's file: IPv6 addresses keep their colons.
+    pub(crate) fn lease(&self, address: IpAddr) -> PathBuf {
+        self.path.join(address.to_string())
+    }
+
+    /// Writes a lease unless the address is taken; `false` if it is.
+    pub(crate) fn create_lease(&self, address: IpAddr, content: &str) -> Result<bool, Error> {
+        let path = self.lease(address);
+        let new = self.write_new(content.as_bytes())?;
+        let linked = match fs::hard_link(&new, &path) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(e) if has_no_links(&e) => return self.move_in(&new, &path),
+            Err(e) => Err(at("create lease file", &path)(e)),
+        };
+        let removed = fs::remove_file(&new).map_err(at("remove", &new));
+        let linked = linked?;
+        if let Err(e) = removed {
+            if linked {
+                let _ = fs::remove_file(&path);
+            }
+            return Err(e);
+        }
+        self.sync_dir()?;
+        Ok(linked)
+    }
+
+    /// The way without hard links: under the lock nobody who respects it can come between the two steps.
+    fn move_in(&self, new: &Path, path: &Path) -> Result<bool, Error> {
+        if path.symlink_metadata().is_ok() {
+            fs::remove_file(new).map_err(at("remove", new))?;
+            return Ok(false);
+        }
+        fs::rename(new, path).map_err(at("create lease file", path))?;
+        self.sync_dir()?;
+        Ok(true)
+    }
+
+    /// Removes a lease; one that is gone already is no error.
+    pub(crate) fn remove_lease(&self, address: IpAddr) -> Result<(), Error> {
+        let path = self.lease(address);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at("remove lease file", &path)(e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a lease's file says; `None` if there is no such file.
+    pub(crate) fn read_lease(&self, address: IpAddr) -> Result<Option<Holder>, Error> {
+        let path = self.lease(address);
+        match read(&path) {
+            Ok(content) => Ok(Some(content.map_or(Holder::Foreign, |c| Holder::parse(&c)))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(at("read lease file", &path)(e)),
+        }
+    }
+
+    /// When a lease was last written.
+    pub(crate) fn written(&self, address: IpAddr) -> Option<SystemTime> {
+        self.lease(address)
+            .symlink_metadata()
+            .and_then(|m| m.modified())
+            .ok()
+    }
+
+    /// The content of one of our own small files; `None` if it is absent or not a small regular file.
+    pub(crate) fn read_own(&self, name: &str) -> Option<Vec<u8>> {
+        read(&self.path.join(name)).ok().flatten()
+    }
+
+    /// Replaces a small file as a whole.
+    pub(crate) fn replace(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let path = self.path.join(name);
+        let new = self.write_new(content)?;
+        fs::rename(&new, &path).map_err(|e| {
+            let _ = fs::remove_file(&new);
+            at("write", &path)(e)
+        })?;
+        self.sync_dir()
+    }
+
+    /// The addresses that have a file. Whatever else lies in the directory is not looked at, sub-directories least of all.
+    pub(crate) fn addresses(&self) -> Result<Vec<IpAddr>, Error> {
+        let failed = |e| at("read directory", &self.path)(e);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if let Ok(address) = name.parse::<IpAddr>()
+                && address.to_canonical().to_string() == name
+            {
+                found.push(address);
+            }
+        }
+        Ok(found)
+    }
+
+    fn write_new(&self, content: &[u8]) -> Result<PathBuf, Error> {
+        let path = self.path.join(NEW_FILE);
+        let open = || {
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)
+        };
+        let opened = match open() {
+            // Left by a crash.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&path).and_then(|()| open())
+            }
+            other => other,
+        };
+        let mut file = opened.map_err(at("create", &path))?;
+        let written = file.write_all(content).and_then(|()| match self.sync {
+            true => file.sync_all(),
+            false => Ok(()),
+        });
+        written.map_err(|e| {
+            let _ = fs::remove_file(&path);
+            at("write", &path)(e)
+        })?;
+        Ok(path)
+    }
+
+    fn sync_dir(&self) -> Result<(), Error> {
+        if !self.sync {
+            return Ok(());
+        }
+        File::open(&self.path)
+            .and_then(|dir| dir.sync_all())
+            .map_err(at("write out", &self.path))
+    }
+}
+
+/// Opens for reading without ever waiting (a FIFO) or following a link.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW).bits())
+        .open(path)
+}
+
+/// Reads a small regular file; `None` for anything else that has the name.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(e),
+        Err(e) => match path.symlink_metadata() {
+            Ok(meta) if !meta.is_file() => return Ok(None),
+            _ => return Err(e),
+        },
+    };
+    let mut content = Vec::with_capacity(128);
+    match file.take(MAX_CONTENT + 1).read_to_end(&mut content) {
+        Ok(n) if n as u64 <= MAX_CONTENT => Ok(Some(content)),
+        Ok(_) => Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::IsADirectory => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+fn has_no_links(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
+    ) || error.raw_os_error() == Some(nix::errno::Errno::ENOSYS as i32)
+}
