@@ -1,0 +1,218 @@
+//! Changing and deleting a link.
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    InfoBridgePort, InfoPortData, InfoPortKind, LinkAttribute, LinkFlags,
+};
+use rtnetlink::{LinkMessageBuilder, LinkUnspec};
+
+use super::LinkRef;
+use crate::error::Result;
+use crate::handle::Handle;
+use crate::mac::MacAddr;
+use crate::name;
+use crate::request::Request;
+
+/// What is to change about a link. All of it goes in one message and so under one hold of the kernel's RTNL lock.
+/// Port settings take effect before the link goes up, whatever the order of the calls.
+#[derive(Debug, Clone, Default)]
+pub struct LinkChange {
+    up: Option<bool>,
+    promisc: Option<bool>,
+    name: Option<String>,
+    mac: Option<MacAddr>,
+    mtu: Option<u32>,
+    master: Option<u32>,
+    alias: Option<String>,
+    tx_queue_len: Option<u32>,
+    port: Vec<InfoBridgePort>,
+}
+
+impl LinkChange {
+    /// No change yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets it up (true) or down.
+    #[must_use]
+    pub fn up(mut self, up: bool) -> Self {
+        self.up = Some(up);
+        self
+    }
+
+    /// Switches promiscuous mode.
+    #[must_use]
+    pub fn promisc(mut self, on: bool) -> Self {
+        self.promisc = Some(on);
+        self
+    }
+
+    /// Renames it.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Gives it a hardware address.
+    #[must_use]
+    pub fn mac(mut self, mac: MacAddr) -> Self {
+        self.mac = Some(mac);
+        self
+    }
+
+    /// Sets the MTU in bytes.
+    #[must_use]
+    pub fn mtu(mut self, mtu: u32) -> Self {
+        self.mtu = Some(mtu);
+        self
+    }
+
+    /// Makes it a port of the link with that index; 0 releases it.
+    #[must_use]
+    pub fn master(mut self, index: u32) -> Self {
+        self.master = Some(index);
+        self
+    }
+
+    /// Sets the free text (at most 255 bytes); empty removes it.
+    #[must_use]
+    pub fn alias(mut self, text: impl Into<String>) -> Self {
+        self.alias = Some(text.into());
+        self
+    }
+
+    /// Sets the transmit queue length.
+    #[must_use]
+    pub fn tx_queue_len(mut self, packets: u32) -> Self {
+        self.tx_queue_len = Some(packets);
+        self
+    }
+
+    /// For a port of a bridge (already one when this is sent): whether frames may leave by the port they came in on.
+    #[must_use]
+    pub fn hairpin(mut self, on: bool) -> Self {
+        self.port.push(InfoBridgePort::HairpinMode(on));
+        self
+    }
+
+    /// For a port of a bridge (already one when this is sent): whether it is kept from other isolated ports.
+    #[must_use]
+    pub fn isolated(mut self, on: bool) -> Self {
+        self.port.push(InfoBridgePort::Isolated(on));
+        self
+    }
+
+    /// The request that makes these changes to `link`.
+    ///
+    /// # Errors
+    /// If the new name is no name for a link.
+    pub fn request(&self, link: &impl LinkRef) -> Result<Request> {
+        if let Some(name) = &self.name {
+            name::check_name(name)?;
+        }
+        let mut builder = LinkMessageBuilder::<LinkUnspec>::new().index(link.index());
+        for attribute in self.attributes() {
+            builder = builder.append_extra_attribute(attribute);
+        }
+        if !self.port.is_empty() {
+            builder = builder
+                .set_port_kind(InfoPortKind::Bridge)
+                .set_port_data(InfoPortData::BridgePort(self.port.clone()));
+        }
+        let mut message = builder.build();
+        for (flag, wanted) in [(LinkFlags::Up, self.up), (LinkFlags::Promisc, self.promisc)] {
+            message.header.flags.set(flag, wanted == Some(true));
+            message.header.change_mask.set(flag, wanted.is_some());
+        }
+        // RTM_NEWLINK without NLM_F_CREATE changes what exists; RTM_SETLINK would ignore the port settings.
+        Ok(Request::new(
+            RouteNetlinkMessage::NewLink(message),
+            0,
+            self.verb(),
+            link.label(),
+        ))
+    }
+
+    fn attributes(&self) -> impl Iterator<Item = LinkAttribute> {
+        let name = self.name.clone().map(LinkAttribute::IfName);
+        let mac = self
+            .mac
+            .map(|mac| LinkAttribute::Address(mac.octets().to_vec()));
+        let mtu = self.mtu.map(LinkAttribute::Mtu);
+        let master = self.master.map(LinkAttribute::Controller);
+        let alias = self.alias.clone().map(LinkAttribute::IfAlias);
+        let queue = self.tx_queue_len.map(LinkAttribute::TxQueueLen);
+        [name, mac, mtu, master, alias, queue].into_iter().flatten()
+    }
+
+    /// The most telling word for an error.
+    fn verb(&self) -> &'static str {
+        match self {
+            Self { name: Some(_), .. } => "rename link",
+            Self {
+                master: Some(0), ..
+            } => "release port",
+            Self {
+                master: Some(_), ..
+            } => "attach port",
+            Self { mac: Some(_), .. } => "set the hardware address of",
+            Self { mtu: Some(_), .. } => "set the MTU of",
+            Self { up: Some(true), .. } => "set up",
+            Self {
+                up: Some(false), ..
+            } => "set down",
+            _ => "change link",
+        }
+    }
+}
+
+impl Request {
+    /// Deletes a link.
+    #[must_use]
+    pub fn delete_link(link: &impl LinkRef) -> Self {
+        let message = LinkUnspec::new_with_index(link.index()).build();
+        Self::new(
+            RouteNetlinkMessage::DelLink(message),
+            0,
+            "delete link",
+            link.label(),
+        )
+    }
+}
+
+impl Handle {
+    /// Makes the changes to a link.
+    ///
+    /// # Errors
+    /// The kernel's refusal; nothing is promised about the other changes of the same message then.
+    pub fn change_link(&self, link: &impl LinkRef, change: &LinkChange) -> Result<()> {
+        self.execute(&change.request(link)?)
+    }
+
+    /// Sets a link up.
+    ///
+    /// # Errors
+    /// As [`Handle::change_link`].
+    pub fn set_up(&self, link: &impl LinkRef) -> Result<()> {
+        self.change_link(link, &LinkChange::new().up(true))
+    }
+
+    /// Sets a link down.
+    ///
+    /// # Errors
+    /// As [`Handle::change_link`].
+    pub fn set_down(&self, link: &impl LinkRef) -> Result<()> {
+        self.change_link(link, &LinkChange::new().up(false))
+    }
+
+    /// Deletes a link; with one end of a veth pair the other goes too.
+    ///
+    /// # Errors
+    /// [`is_not_found`](crate::Error::is_not_found) if it is gone already.
+    pub fn delete_link(&self, link: &impl LinkRef) -> Result<()> {
+        self.execute(&Request::delete_link(link))
+    }
+}

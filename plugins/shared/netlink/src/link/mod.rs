@@ -1,0 +1,124 @@
+//! Network links: what they are, and the requests that make, change and delete them.
+
+mod bridge;
+mod change;
+mod read;
+mod veth;
+
+use std::borrow::Cow;
+
+pub use bridge::NewBridge;
+pub use change::LinkChange;
+pub use netlink_packet_route::link::State as OperState;
+pub(crate) use read::parse;
+pub use veth::{NewVeth, Veth, VethEnd};
+
+use crate::mac::MacAddr;
+
+/// A link as the kernel describes it (`RTM_NEWLINK`, rtnetlink(7)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Link {
+    /// The interface index.
+    pub index: u32,
+    /// The name; an alternative name it was looked up by is not here but in `alt_names`.
+    pub name: String,
+    /// Alternative names.
+    pub alt_names: Vec<String>,
+    /// The hardware address, if it has one of six bytes.
+    pub mac: Option<MacAddr>,
+    /// The MTU in bytes.
+    pub mtu: u32,
+    /// The transmit queue length.
+    pub tx_queue_len: u32,
+    /// The kind of virtual link, such as `bridge` or `veth`; none for hardware and for `lo`.
+    pub kind: Option<String>,
+    /// The index of the link this one is a port of.
+    pub master: Option<u32>,
+    /// Whether it is administratively up.
+    pub up: bool,
+    /// Whether it is the loopback link.
+    pub loopback: bool,
+    /// Whether it can carry traffic (RFC 2863).
+    pub operstate: OperState,
+    /// The index of the peer (veth) or of the link below (macvlan, vlan), in the namespace `peer_netnsid` names.
+    pub peer: Option<u32>,
+    /// The kernel's number for the other namespace `peer` lives in; none if it is this one.
+    pub peer_netnsid: Option<i32>,
+    /// Whether promiscuous mode was asked for by the administrator.
+    pub promisc: bool,
+    /// How many users want promiscuous mode, packet sniffers included.
+    pub promiscuity: u32,
+    /// The free text an administrator can give a link.
+    pub alias: Option<String>,
+    /// For a bridge: whether it filters by VLAN. None on a kernel that cannot.
+    pub vlan_filtering: Option<bool>,
+    /// For a VLAN-aware bridge: the VLAN a new port is put into, 0 for none.
+    pub default_pvid: Option<u16>,
+    /// For a port of a bridge: its settings.
+    pub port: Option<BridgePort>,
+}
+
+/// The settings of a bridge port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct BridgePort {
+    /// Whether frames may leave by the port they came in on.
+    pub hairpin: bool,
+    /// Whether it may not talk to other isolated ports.
+    pub isolated: bool,
+    /// The spanning tree state: 0 disabled, 1 listening, 2 learning, 3 forwarding, 4 blocking (linux/if_bridge.h).
+    pub state: u8,
+}
+
+impl Link {
+    /// Whether it is a bridge.
+    #[must_use]
+    pub fn is_bridge(&self) -> bool {
+        self.kind.as_deref() == Some("bridge")
+    }
+
+    /// Whether it is one end of a veth pair.
+    #[must_use]
+    pub fn is_veth(&self) -> bool {
+        self.kind.as_deref() == Some("veth")
+    }
+
+    /// Whether `other`, in another or the same namespace, is the far end of this veth pair: each names the other's index.
+    /// The indices alone can coincide by chance with those of another pair; who must be sure compares names as well.
+    #[must_use]
+    pub fn is_peer_of(&self, other: &Self) -> bool {
+        self.is_veth()
+            && other.is_veth()
+            && self.peer == Some(other.index)
+            && other.peer == Some(self.index)
+    }
+}
+
+/// Something that names a link to act on: a [`Link`], an end of a new veth pair, or a bare index.
+pub trait LinkRef {
+    /// The interface index.
+    fn index(&self) -> u32;
+    /// What to call it in an error.
+    fn label(&self) -> Cow<'_, str>;
+}
+
+impl LinkRef for Link {
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn label(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.name)
+    }
+}
+
+impl LinkRef for u32 {
+    fn index(&self) -> u32 {
+        *self
+    }
+
+    fn label(&self) -> Cow<'_, str> {
+        Cow::Owned(format!("link {self}"))
+    }
+}

@@ -1,0 +1,206 @@
+//! Finding and listing links.
+
+use netlink_packet_core::NLM_F_DUMP;
+use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkHeader, LinkMessage, Prop};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use nix::libc;
+
+use super::{BridgePort, Link, OperState};
+use crate::error::{Error, Result};
+use crate::handle::Handle;
+use crate::mac::MacAddr;
+use crate::name::{self, NAME_MAX};
+use crate::nla::{self, attributes};
+use crate::request::Request;
+
+/// `IFLA_BR_VLAN_FILTERING` and `IFLA_BR_VLAN_DEFAULT_PVID` (linux/if_link.h).
+const BR_VLAN_FILTERING: u16 = 7;
+const BR_VLAN_DEFAULT_PVID: u16 = 39;
+/// `IFLA_BRPORT_STATE`, `IFLA_BRPORT_MODE` (hairpin) and `IFLA_BRPORT_ISOLATED`.
+const BRPORT_STATE: u16 = 1;
+const BRPORT_MODE: u16 = 4;
+const BRPORT_ISOLATED: u16 = 33;
+/// `IFLA_ALT_IFNAME` within `IFLA_PROP_LIST`.
+const ALT_IFNAME: u16 = 53;
+const HEADER_LEN: usize = 16;
+
+impl Handle {
+    /// The link of that name, which may be an alternative name.
+    ///
+    /// # Errors
+    /// [`is_not_found`](Error::is_not_found) if there is none.
+    pub fn link(&self, name: &str) -> Result<Link> {
+        name::check_lookup(name)?;
+        let attribute = if name.len() <= NAME_MAX {
+            LinkAttribute::IfName(name.to_owned())
+        } else {
+            LinkAttribute::PropList(vec![Prop::AltIfName(name.to_owned())])
+        };
+        self.get_link(0, vec![attribute], name)
+    }
+
+    /// The link with that index.
+    ///
+    /// # Errors
+    /// [`is_not_found`](Error::is_not_found) if there is none.
+    pub fn link_by_index(&self, index: u32) -> Result<Link> {
+        self.get_link(index, Vec::new(), &format!("link {index}"))
+    }
+
+    /// As [`Handle::link`], with absence as a value.
+    ///
+    /// # Errors
+    /// Whatever is not absence.
+    pub fn find_link(&self, name: &str) -> Result<Option<Link>> {
+        match self.link(name) {
+            Ok(link) => Ok(Some(link)),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// All links of the namespace.
+    ///
+    /// # Errors
+    /// If the listing fails.
+    pub fn links(&self) -> Result<Vec<Link>> {
+        let mut message = LinkMessage::default();
+        message
+            .attributes
+            .push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
+        let request = Request::new(
+            RouteNetlinkMessage::GetLink(message),
+            NLM_F_DUMP,
+            "list",
+            "links",
+        );
+        self.socket.exchange(&request, parse)
+    }
+
+    fn get_link(&self, index: u32, mut by: Vec<LinkAttribute>, object: &str) -> Result<Link> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        by.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
+        message.attributes = by;
+        let request = Request::new(
+            RouteNetlinkMessage::GetLink(message),
+            0,
+            "find link",
+            object,
+        );
+        self.socket
+            .exchange(&request, parse)?
+            .pop()
+            .ok_or_else(|| Error::Malformed {
+                what: request.what,
+                object: request.object,
+                why: "it holds no link".to_owned(),
+            })
+    }
+}
+
+/// Reads an `RTM_NEWLINK` message; anything else is none.
+pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
+    if kind != libc::RTM_NEWLINK {
+        return None;
+    }
+    let header = LinkHeader::parse(payload).ok()?;
+    if header.interface_family != AddressFamily::Unspec {
+        return None;
+    }
+    let flags = header.flags.bits();
+    let mut link = Link {
+        index: header.index,
+        name: String::new(),
+        alt_names: Vec::new(),
+        mac: None,
+        mtu: 0,
+        tx_queue_len: 0,
+        kind: None,
+        master: None,
+        up: flags & libc::IFF_UP as u32 != 0,
+        loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
+        operstate: OperState::Unknown,
+        peer: None,
+        peer_netnsid: None,
+        promisc: flags & libc::IFF_PROMISC as u32 != 0,
+        promiscuity: 0,
+        alias: None,
+        vlan_filtering: None,
+        default_pvid: None,
+        port: None,
+    };
+    for (kind, value) in attributes(payload.get(HEADER_LEN..)?) {
+        link.take(kind, value);
+    }
+    Some(link)
+}
+
+impl Link {
+    fn take(&mut self, kind: u16, value: &[u8]) {
+        match kind {
+            libc::IFLA_IFNAME => self.name = nla::as_text(value),
+            libc::IFLA_ADDRESS => self.mac = <[u8; 6]>::try_from(value).ok().map(MacAddr::new),
+            libc::IFLA_MTU => self.mtu = nla::as_u32(value).unwrap_or(0),
+            libc::IFLA_TXQLEN => self.tx_queue_len = nla::as_u32(value).unwrap_or(0),
+            libc::IFLA_MASTER => self.master = nla::as_u32(value),
+            libc::IFLA_OPERSTATE => self.operstate = nla::as_u8(value).unwrap_or(0).into(),
+            libc::IFLA_LINK => self.peer = nla::as_u32(value),
+            libc::IFLA_LINK_NETNSID => self.peer_netnsid = nla::as_i32(value),
+            libc::IFLA_PROMISCUITY => self.promiscuity = nla::as_u32(value).unwrap_or(0),
+            libc::IFLA_IFALIAS => {
+                self.alias = Some(nla::as_text(value)).filter(|text| !text.is_empty())
+            }
+            libc::IFLA_PROP_LIST => self.alt_names = alt_names(value),
+            libc::IFLA_LINKINFO => self.take_info(value),
+            _ => {}
+        }
+    }
+
+    /// Reads `IFLA_LINKINFO`. The kind stands before its data there.
+    fn take_info(&mut self, info: &[u8]) {
+        let mut port_kind = String::new();
+        for (kind, value) in attributes(info) {
+            match kind {
+                libc::IFLA_INFO_KIND => self.kind = Some(nla::as_text(value)),
+                libc::IFLA_INFO_DATA if self.is_bridge() => self.take_bridge(value),
+                libc::IFLA_INFO_SLAVE_KIND => port_kind = nla::as_text(value),
+                libc::IFLA_INFO_SLAVE_DATA if port_kind == "bridge" => {
+                    self.port = Some(bridge_port(value))
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn take_bridge(&mut self, data: &[u8]) {
+        for (kind, value) in attributes(data) {
+            match kind {
+                BR_VLAN_FILTERING => self.vlan_filtering = nla::as_u8(value).map(|on| on != 0),
+                BR_VLAN_DEFAULT_PVID => self.default_pvid = nla::as_u16(value),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn bridge_port(data: &[u8]) -> BridgePort {
+    let mut port = BridgePort::default();
+    for (kind, value) in attributes(data) {
+        let value = nla::as_u8(value).unwrap_or(0);
+        match kind {
+            BRPORT_STATE => port.state = value,
+            BRPORT_MODE => port.hairpin = value != 0,
+            BRPORT_ISOLATED => port.isolated = value != 0,
+            _ => {}
+        }
+    }
+    port
+}
+
+fn alt_names(list: &[u8]) -> Vec<String> {
+    attributes(list)
+        .filter(|(kind, _)| *kind == ALT_IFNAME)
+        .map(|(_, name)| nla::as_text(name))
+        .collect()
+}
