@@ -88,11 +88,16 @@ impl SpecVersion {
     }
 
     /// This version and all newer ones: what a plugin reports that began with this version.
-    pub fn and_newer(self) -> Vec<SpecVersion> {
-        Self::ALL
-            .into_iter()
-            .filter(|version| *version >= self)
-            .collect()
+    ///
+    /// ```
+    /// use cni_types::SpecVersion;
+    /// const SUPPORTED: &[SpecVersion] = SpecVersion::V1_0_0.and_newer();
+    /// assert_eq!(SUPPORTED, [SpecVersion::V1_0_0, SpecVersion::V1_1_0]);
+    /// ```
+    pub const fn and_newer(self) -> &'static [SpecVersion] {
+        const ALL: &[SpecVersion] = &SpecVersion::ALL;
+        // The variants are numbered in the order of the list.
+        ALL.split_at(self as usize).1
     }
 }
 
@@ -259,6 +264,7 @@ mod tests {
             assert_eq!(version.as_str().parse(), Ok(version));
             let loose: LooseVersion = version.as_str().parse().unwrap();
             assert_eq!(loose, version.into());
+            assert_eq!(version.and_newer().first(), Some(&version));
         }
         assert_eq!(SpecVersion::of_config(""), Ok(SpecVersion::V0_1_0));
         assert!(SpecVersion::of_config("1").is_err());
@@ -286,7 +292,7 @@ mod tests {
         for bad in ["1", "0.", "9.9.9", "x.y"] {
             assert_eq!(accept(bad, &all).unwrap_err().code, 1, "{bad}");
         }
-        let error = accept("0.3.1", &SpecVersion::V1_0_0.and_newer()).unwrap_err();
+        let error = accept("0.3.1", SpecVersion::V1_0_0.and_newer()).unwrap_err();
         assert_eq!(
             error.details,
             r#"config is "0.3.1", plugin supports ["1.0.0" "1.1.0"]"#

@@ -39,15 +39,23 @@ impl CniResult {
     }
 }
 
+/// Every spelling of the key counts, the last one that says something.
 fn version_of(value: &Value, default: SpecVersion) -> Result<SpecVersion, ResultError> {
-    match json::get(value, "cniVersion") {
-        None => Ok(default),
-        Some(Value::String(text)) if text.is_empty() => Ok(default),
-        Some(Value::String(text)) => text
-            .parse()
-            .map_err(|_| ResultError::Version(text.to_owned())),
-        Some(_) => Err(ResultError::VersionType),
+    let mut version = default;
+    let pairs = value.as_object().into_iter().flatten();
+    for (_, value) in pairs.filter(|(key, _)| json::same_key(key, "cniVersion")) {
+        match value {
+            Value::Null => {}
+            Value::String(text) if text.is_empty() => {}
+            Value::String(text) => {
+                version = text
+                    .parse()
+                    .map_err(|_| ResultError::Version(text.to_owned()))?;
+            }
+            _ => return Err(ResultError::VersionType),
+        }
     }
+    Ok(version)
 }
 
 /// The keys of every version together.
