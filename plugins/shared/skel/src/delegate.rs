@@ -1,0 +1,247 @@
+//! Running the IPAM plugin (CNI specification, section 4, "Plugin Delegation").
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use cni_types::json;
+use cni_types::result::CniResult;
+use cni_types::{CniError, SpecVersion};
+use nix::errno::Errno;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use crate::log;
+
+/// The most that is read of a delegate's stdout or stderr, in bytes.
+const OUTPUT_LIMIT: u64 = 16 << 20;
+
+/// Attempts at executing a binary that somebody has open for writing.
+const BUSY_ATTEMPTS: u32 = 5;
+
+/// A plugin to which this one hands its request, unchanged, for one part of the work.
+#[derive(Debug, Clone)]
+pub struct Delegate {
+    plugin: String,
+    dirs: Vec<PathBuf>,
+    stdin: Vec<u8>,
+    version: SpecVersion,
+}
+
+/// Why a delegate gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum DelegateError {
+    /// The configuration names a path, or nothing that can be a file name.
+    #[error("invalid plugin name: {0}")]
+    BadName(String),
+    /// No directory of `CNI_PATH` holds it.
+    #[error("failed to find plugin {plugin:?} in path [{dirs}]")]
+    Missing {
+        /// The name looked for.
+        plugin: String,
+        /// The directories looked in, separated by blanks.
+        dirs: String,
+    },
+    /// It could not be started or talked to.
+    #[error("failed to run plugin {plugin:?}: {error}")]
+    Run {
+        /// Its name.
+        plugin: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// It failed and said why in the protocol's form; this is passed through unchanged.
+    #[error("{0}")]
+    Refused(CniError),
+    /// It failed without an error object.
+    #[error("plugin {plugin:?} failed: {how}{said}")]
+    Died {
+        /// Its name.
+        plugin: String,
+        /// Its exit status or signal.
+        how: ExitStatus,
+        /// What it wrote instead, with a leading separator; may be empty.
+        said: String,
+    },
+    /// It succeeded, but its answer is not a result.
+    #[error("plugin {plugin:?} gave a result that cannot be read: {why}")]
+    BadResult {
+        /// Its name.
+        plugin: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Delegate {
+    /// Prepares a delegate of that name for a request with these bytes on stdin and that version.
+    pub fn new(plugin: &str, dirs: Vec<PathBuf>, stdin: Vec<u8>, version: SpecVersion) -> Self {
+        Self {
+            plugin: plugin.to_owned(),
+            dirs,
+            stdin,
+            version,
+        }
+    }
+
+    /// The delegate's name, as the configuration gives it.
+    pub fn name(&self) -> &str {
+        &self.plugin
+    }
+
+    /// ADD: its result, in the newest model whatever version it answered in.
+    pub fn add(&self) -> Result<CniResult, DelegateError> {
+        let stdout = self.run("ADD")?;
+        let bad = |why: String| DelegateError::BadResult {
+            plugin: self.plugin.clone(),
+            why,
+        };
+        let value = json::parse(&stdout).map_err(|e| bad(e.to_string()))?;
+        let (_, result) =
+            CniResult::decode(&value, self.version).map_err(|e| bad(e.to_string()))?;
+        Ok(result)
+    }
+
+    /// DEL.
+    pub fn del(&self) -> Result<(), DelegateError> {
+        self.run("DEL").map(drop)
+    }
+
+    /// CHECK.
+    pub fn check(&self) -> Result<(), DelegateError> {
+        self.run("CHECK").map(drop)
+    }
+
+    /// GC.
+    pub fn gc(&self) -> Result<(), DelegateError> {
+        self.run("GC").map(drop)
+    }
+
+    /// STATUS.
+    pub fn status(&self) -> Result<(), DelegateError> {
+        self.run("STATUS").map(drop)
+    }
+
+    /// The binary: the first regular file of that name in the directories, links followed.
+    fn find(&self) -> Result<PathBuf, DelegateError> {
+        if self.plugin.is_empty() || self.plugin.contains('/') || self.plugin.contains('\0') {
+            return Err(DelegateError::BadName(self.plugin.clone()));
+        }
+        let found = self
+            .dirs
+            .iter()
+            .map(|dir| dir.join(&self.plugin))
+            .find(|path| path.is_file());
+        found.ok_or_else(|| DelegateError::Missing {
+            plugin: self.plugin.clone(),
+            dirs: join(&self.dirs),
+        })
+    }
+
+    fn run(&self, verb: &str) -> Result<Vec<u8>, DelegateError> {
+        let path = self.find()?;
+        let failed = |error| DelegateError::Run {
+            plugin: self.plugin.clone(),
+            error,
+        };
+        let mut files = Files::new(&self.stdin).map_err(failed)?;
+        let status = files.execute(&path, verb).map_err(failed)?;
+        let (stdout, stderr) = files.output().map_err(failed)?;
+        log::debug(format_args!("{verb} of {}: {status}", self.plugin));
+        if !status.success() {
+            return Err(self.failure(status, &stdout, &stderr));
+        }
+        // What a successful delegate has to say is for the operator; a failure to pass it on is not one.
+        let _ = std::io::stderr().write_all(&stderr);
+        Ok(stdout)
+    }
+
+    fn failure(&self, status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> DelegateError {
+        let object = json::parse(stdout)
+            .ok()
+            .and_then(|value| CniError::decode(&value).ok());
+        if let Some(error) = object.filter(|e| e.code != 0 || !e.msg.is_empty()) {
+            return DelegateError::Refused(error);
+        }
+        let said = [stderr, stdout]
+            .iter()
+            .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
+            .find(|text| !text.is_empty())
+            .map(|text| format!(": {text}"))
+            .unwrap_or_default();
+        DelegateError::Died {
+            plugin: self.plugin.clone(),
+            how: status,
+            said,
+        }
+    }
+}
+
+fn join(dirs: &[PathBuf]) -> String {
+    let shown: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    shown.join(" ")
+}
+
+/// A delegate's three standard streams.
+///
+/// They are files in memory, not pipes: the delegate may stop reading at any point, it never waits for us to
+/// read, and a process that it leaves behind cannot keep us waiting for the end of its output.
+struct Files {
+    stdin: File,
+    stdout: File,
+    stderr: File,
+}
+
+impl Files {
+    fn new(request: &[u8]) -> std::io::Result<Self> {
+        let mut stdin = memory_file(c"cni-request")?;
+        stdin.write_all(request)?;
+        Ok(Self {
+            stdin,
+            stdout: memory_file(c"cni-result")?,
+            stderr: memory_file(c"cni-stderr")?,
+        })
+    }
+
+    fn execute(&mut self, path: &Path, verb: &str) -> std::io::Result<ExitStatus> {
+        let mut attempt = 1;
+        loop {
+            self.stdin.rewind()?;
+            let spawned = Command::new(path)
+                .env("CNI_COMMAND", verb)
+                .stdin(Stdio::from(self.stdin.try_clone()?))
+                .stdout(Stdio::from(self.stdout.try_clone()?))
+                .stderr(Stdio::from(self.stderr.try_clone()?))
+                .spawn();
+            match spawned {
+                Ok(mut child) => return child.wait(),
+                // Somebody is installing the binary at this moment; nothing announces the end of that.
+                Err(e) if is_busy(&e) && attempt < BUSY_ATTEMPTS => {
+                    std::thread::sleep(std::time::Duration::from_millis(20 << attempt));
+                    attempt += 1;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn output(mut self) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+        Ok((contents(&mut self.stdout)?, contents(&mut self.stderr)?))
+    }
+}
+
+fn is_busy(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ETXTBSY as i32)
+}
+
+fn memory_file(name: &CStr) -> std::io::Result<File> {
+    Ok(File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?))
+}
+
+fn contents(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(OUTPUT_LIMIT).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,81 @@
+//! A plugin as a process.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::dispatch::{Reply, serve};
+use crate::env::Environment;
+use crate::error::{ProtocolError, to_object};
+use crate::plugin::Plugin;
+
+/// The whole of a plugin's `main`: answers the call in this process' environment and stdin.
+///
+/// The result is written as the very last action. If that fails, or a signal that asks us to stop came
+/// before it, everything the call changed is taken back and the exit status is 1.
+pub fn run<P: Plugin>() -> ExitCode {
+    // The default hook prints a backtrace that nobody asked for; the text goes into the error object.
+    std::panic::set_hook(Box::new(|_| ()));
+    let signals = Signals::hold();
+    let env = Environment::of_process();
+    let mut reply = serve::<P>(&env, std::io::stdin().lock());
+    let pending = signals.as_ref().and_then(Signals::pending);
+    if let Some(name) = pending.filter(|_| reply.changes.is_some()) {
+        reply = Reply::failure(&to_object(&ProtocolError::Interrupted(name)));
+    }
+    finish(reply)
+}
+
+fn finish(reply: Reply) -> ExitCode {
+    // stderr is for people; that it cannot be written must not fail the call.
+    let _ = std::io::stderr().write_all(reply.stderr.as_bytes());
+    let written = write_out(reply.stdout.as_bytes());
+    if let Err(error) = written {
+        drop(reply);
+        let _ = writeln!(
+            std::io::stderr(),
+            "cannot write the answer to stdout: {error}"
+        );
+        return ExitCode::FAILURE;
+    }
+    let status = reply.status;
+    reply.commit();
+    ExitCode::from(status)
+}
+
+/// Writes past the buffer of `std::io::stdout`, which would cut the answer at its last line break.
+fn write_out(mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match nix::unistd::write(std::io::stdout(), bytes) {
+            Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The signals that ask a process to stop, held back so that they cannot stop it half-way.
+struct Signals(SignalFd);
+
+impl Signals {
+    fn hold() -> Option<Self> {
+        let mut set = SigSet::empty();
+        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+            set.add(signal);
+        }
+        set.thread_block().ok()?;
+        SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+            .ok()
+            .map(Self)
+    }
+
+    fn pending(&self) -> Option<&'static str> {
+        let info = self.0.read_signal().ok().flatten()?;
+        let signal = i32::try_from(info.ssi_signo).ok()?;
+        Signal::try_from(signal).ok().map(Signal::as_str)
+    }
+}
