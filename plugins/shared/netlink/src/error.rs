@@ -124,11 +124,11 @@ pub enum Error {
     },
     /// The kernel has no VLAN-aware bridge.
     #[error(
-        "bridge {bridge:?} cannot filter VLANs: this kernel is built without CONFIG_BRIDGE_VLAN_FILTERING"
+        "cannot filter VLANs on {link}: this kernel is built without CONFIG_BRIDGE_VLAN_FILTERING"
     )]
     NoVlanFiltering {
-        /// The bridge that was wanted.
-        bridge: String,
+        /// The bridge or the port.
+        link: String,
     },
 }
 

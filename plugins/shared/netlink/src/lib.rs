@@ -33,6 +33,7 @@
 //! ```
 
 mod addr;
+mod announce;
 mod error;
 mod handle;
 mod link;
@@ -45,8 +46,11 @@ mod route;
 mod socket;
 mod sys;
 pub mod sysctl;
+mod vlan;
+mod watch;
 
 pub use addr::{Address, NewAddress};
+pub use announce::Station;
 pub use error::{Error, Result};
 pub use handle::Handle;
 pub use link::{
@@ -58,3 +62,4 @@ pub use netlink_packet_route::address::AddressFlags;
 pub use netns::Netns;
 pub use request::Request;
 pub use route::{NewRoute, NextHop, Route, RouteConflict, TABLE_LOCAL, TABLE_MAIN, Way, scope};
+pub use vlan::VlanRange;

@@ -206,7 +206,6 @@ pub(crate) fn receive_datagram(
     }
 }
 
-#[expect(dead_code)]
 /// The (type, payload) of each message in a datagram.
 pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     frames(bytes).map(|frame| (frame.kind, frame.payload))

@@ -30,7 +30,6 @@ pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     }
 }
 
-#[expect(dead_code)]
 /// Sends one link-layer frame (header included) out of the link with that index through an `AF_PACKET` raw socket.
 pub(crate) fn send_frame(
     socket: impl AsFd,

@@ -3,6 +3,7 @@
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoBridge, InfoData};
+use nix::errno::Errno;
 use rtnetlink::{LinkBridge, LinkMessageBuilder};
 
 use super::Link;
@@ -50,6 +51,20 @@ impl NewBridge {
             &self.name,
         )
     }
+
+    /// A kernel without VLAN filtering refuses the wish with a bare number; one without bridges says so in words.
+    fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Kernel {
+                errno: Errno::EOPNOTSUPP,
+                message: None,
+                ..
+            } if self.vlan_filtering => Error::NoVlanFiltering {
+                link: self.name.clone(),
+            },
+            other => other,
+        }
+    }
 }
 
 impl Handle {
@@ -60,13 +75,14 @@ impl Handle {
     /// and the kernel cannot (no bridge is left then).
     pub fn create_bridge(&self, bridge: &NewBridge) -> Result<Link> {
         name::check_name(&bridge.name)?;
-        self.execute(&bridge.request())?;
+        self.execute(&bridge.request())
+            .map_err(|e| bridge.explain(e))?;
         let made = self.link(&bridge.name)?;
-        // A kernel without VLAN filtering ignores the wish without a word.
+        // An older kernel without VLAN filtering ignores the wish without a word.
         if bridge.vlan_filtering && made.vlan_filtering != Some(true) {
             self.delete_link(&made)?;
             return Err(Error::NoVlanFiltering {
-                bridge: bridge.name.clone(),
+                link: bridge.name.clone(),
             });
         }
         Ok(made)

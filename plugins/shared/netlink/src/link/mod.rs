@@ -78,6 +78,12 @@ impl Link {
         self.kind.as_deref() == Some("bridge")
     }
 
+    /// Whether it is up and can carry traffic. Links that have no notion of a carrier, such as dummies, count as able to.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.up && matches!(self.operstate, OperState::Up | OperState::Unknown)
+    }
+
     /// Whether it is one end of a veth pair.
     #[must_use]
     pub fn is_veth(&self) -> bool {

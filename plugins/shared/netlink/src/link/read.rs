@@ -1,7 +1,7 @@
 //! Finding and listing links.
 
-use netlink_packet_core::NLM_F_DUMP;
-use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkHeader, LinkMessage, Prop};
+use netlink_packet_core::{DefaultNla, NLM_F_DUMP};
+use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkHeader, LinkMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::libc;
 
@@ -20,7 +20,7 @@ const BR_VLAN_DEFAULT_PVID: u16 = 39;
 const BRPORT_STATE: u16 = 1;
 const BRPORT_MODE: u16 = 4;
 const BRPORT_ISOLATED: u16 = 33;
-/// `IFLA_ALT_IFNAME` within `IFLA_PROP_LIST`.
+/// `IFLA_ALT_IFNAME`: alone in a request, within `IFLA_PROP_LIST` in an answer.
 const ALT_IFNAME: u16 = 53;
 const HEADER_LEN: usize = 16;
 
@@ -34,7 +34,10 @@ impl Handle {
         let attribute = if name.len() <= NAME_MAX {
             LinkAttribute::IfName(name.to_owned())
         } else {
-            LinkAttribute::PropList(vec![Prop::AltIfName(name.to_owned())])
+            LinkAttribute::Other(DefaultNla::new(
+                ALT_IFNAME,
+                [name.as_bytes(), &[0]].concat(),
+            ))
         };
         self.get_link(0, vec![attribute], name)
     }
@@ -173,14 +176,20 @@ impl Link {
         }
     }
 
+    /// Reads a bridge's settings. A kernel built without VLAN filtering still says it is off, but knows no default VLAN.
     fn take_bridge(&mut self, data: &[u8]) {
-        for (kind, value) in attributes(data) {
-            match kind {
-                BR_VLAN_FILTERING => self.vlan_filtering = nla::as_u8(value).map(|on| on != 0),
-                BR_VLAN_DEFAULT_PVID => self.default_pvid = nla::as_u16(value),
-                _ => {}
-            }
-        }
+        let find = |wanted| {
+            attributes(data)
+                .find(|(kind, _)| *kind == wanted)
+                .map(|(_, value)| value)
+        };
+        self.default_pvid = find(BR_VLAN_DEFAULT_PVID).and_then(nla::as_u16);
+        self.vlan_filtering = match self.default_pvid {
+            Some(_) => find(BR_VLAN_FILTERING)
+                .and_then(nla::as_u8)
+                .map(|on| on != 0),
+            None => None,
+        };
     }
 }
 

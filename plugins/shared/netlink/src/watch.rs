@@ -1,0 +1,190 @@
+//! Waiting for the kernel to finish what goes on behind a request, by its notifications and never by polling.
+//!
+//! Each wait looks at the present state first, which is all that happens in the usual case. Only then does it subscribe,
+//! and it looks once more after that: a change between the two looks cannot be missed.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use netlink_sys::{Socket as RawSocket, SocketAddr, protocols::NETLINK_ROUTE};
+use nix::errno::Errno;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::addr::Address;
+use crate::error::{Error, Result};
+use crate::handle::Handle;
+use crate::link::{Link, LinkRef};
+use crate::socket::{messages, receive_datagram};
+
+/// `RTMGRP_LINK` and `RTMGRP_IPV6_IFADDR` (linux/rtnetlink.h), as bits of the address to bind to.
+const GROUP_LINK: u32 = 1;
+const GROUP_IPV6_ADDRESS: u32 = 0x100;
+
+/// Room for one notification.
+const NOTICE_SIZE: usize = 16 * 1024;
+
+impl Handle {
+    /// Waits until a link [is running](Link::is_running), and gives its state then.
+    ///
+    /// A link gets its carrier when its other end goes up, but the kernel tells the rest of the system, the bridge it is a
+    /// port of for one, in a deferred job. Frames sent before are lost. Since Linux 6.8 asking for the link does that
+    /// job at once, so this returns without waiting there.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] at `deadline`; [`is_not_found`](Error::is_not_found) if the link goes away.
+    pub fn wait_running(&self, link: &impl LinkRef, deadline: Instant) -> Result<Link> {
+        let started = Instant::now();
+        let index = link.index();
+        let now = self.link_by_index(index)?;
+        if now.is_running() {
+            return Ok(now);
+        }
+        let notices = self.subscribe(GROUP_LINK)?;
+        loop {
+            let now = self.link_by_index(index)?;
+            if now.is_running() {
+                return Ok(now);
+            }
+            let about_it = |kind, payload: &[u8]| {
+                let seen = crate::link::parse(libc::RTM_NEWLINK, payload);
+                matches!(kind, libc::RTM_NEWLINK | libc::RTM_DELLINK)
+                    && seen.is_some_and(|l| l.index == index)
+            };
+            if !notices.wait(deadline, about_it)? {
+                return Err(Error::Timeout {
+                    what: format!("is still {}", state(&now)),
+                    object: now.name,
+                    waited: started.elapsed(),
+                });
+            }
+        }
+    }
+
+    /// Waits until duplicate address detection has ended for the IPv6 addresses of a link that `wanted` picks.
+    /// Returns at once if none of them is tentative.
+    ///
+    /// # Errors
+    /// [`Error::Duplicate`] if another station holds one of them; [`Error::Timeout`] at `deadline`.
+    pub fn wait_settled(
+        &self,
+        link: &impl LinkRef,
+        wanted: impl Fn(&Address) -> bool,
+        deadline: Instant,
+    ) -> Result<()> {
+        let started = Instant::now();
+        if self.tentative(link, &wanted)?.is_none() {
+            return Ok(());
+        }
+        let notices = self.subscribe(GROUP_IPV6_ADDRESS)?;
+        while let Some(address) = self.tentative(link, &wanted)? {
+            let about_it = |kind, payload: &[u8]| {
+                let seen = crate::addr::parse(libc::RTM_NEWADDR, payload);
+                matches!(kind, libc::RTM_NEWADDR | libc::RTM_DELADDR)
+                    && seen.is_some_and(|a| a.index == link.index())
+            };
+            if !notices.wait(deadline, about_it)? {
+                return Err(Error::Timeout {
+                    what: "is still tentative".to_owned(),
+                    object: format!("address {} on {}", address.ip.ip(), link.label()),
+                    waited: started.elapsed(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The first address still under detection; a duplicate is an error.
+    fn tentative(
+        &self,
+        link: &impl LinkRef,
+        wanted: impl Fn(&Address) -> bool,
+    ) -> Result<Option<Address>> {
+        let addresses = self.addresses(link)?;
+        let mut wanted = addresses
+            .into_iter()
+            .filter(|a| a.ip.is_ipv6() && wanted(a));
+        let mut first = None;
+        wanted.try_for_each(|address| {
+            if address.is_duplicate() {
+                return Err(Error::Duplicate {
+                    address: address.ip.ip(),
+                    link: link.label().into_owned(),
+                });
+            }
+            if address.is_tentative() {
+                first.get_or_insert(address);
+            }
+            Ok(())
+        })?;
+        Ok(first)
+    }
+
+    fn subscribe(&self, groups: u32) -> Result<Notices> {
+        self.inside(|| Notices::open(groups))?.map_err(failed)
+    }
+}
+
+/// A socket that receives notifications.
+struct Notices(RawSocket);
+
+impl Notices {
+    fn open(groups: u32) -> io::Result<Self> {
+        let mut socket = RawSocket::new(NETLINK_ROUTE)?;
+        socket.bind(&SocketAddr::new(0, groups))?;
+        socket.set_non_blocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Waits for a notification that `relevant` picks; false at the deadline. Lost notifications count as relevant.
+    fn wait(&self, deadline: Instant, relevant: impl Fn(u16, &[u8]) -> bool) -> Result<bool> {
+        let mut bytes = Vec::with_capacity(NOTICE_SIZE);
+        loop {
+            match receive_datagram(&self.0, &mut bytes, 0) {
+                Ok(()) if messages(&bytes).any(|(kind, payload)| relevant(kind, payload)) => {
+                    return Ok(true);
+                }
+                Ok(()) => {}
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => return Ok(true),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.readable_before(deadline)? {
+                        return Ok(false);
+                    }
+                }
+                Err(e) => return Err(failed(e)),
+            }
+        }
+    }
+
+    fn readable_before(&self, deadline: Instant) -> Result<bool> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // Rounded up, or the last fraction of a millisecond would be a busy loop.
+        let left = left
+            .saturating_add(Duration::from_nanos(999_999))
+            .as_millis();
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, timeout) {
+            Ok(0) => Ok(false),
+            Ok(_) | Err(Errno::EINTR) => Ok(true),
+            Err(errno) => Err(failed(errno.into())),
+        }
+    }
+}
+
+fn state(link: &Link) -> String {
+    if link.up {
+        link.operstate.to_string().to_lowercase()
+    } else {
+        "administratively down".to_owned()
+    }
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::Io {
+        what: "wait for",
+        object: "netlink notifications".to_owned(),
+        source,
+    }
+}
