@@ -1,47 +1,275 @@
-//! The iptables backend.
+//! The iptables backend: exactly the chains, rules and comments of the reference set.
+//!
+//! Additions go through one `iptables-restore --noflush` per family, and only if there is something to add. What
+//! is there is read over netlink and removed over netlink. Only tables of legacy iptables, which have no such
+//! door, need its own tools for that.
+
+mod admit;
+mod claims;
+mod confine;
+mod decode;
+mod family;
+mod lock;
+mod masquerade;
+mod names;
+mod parse;
+mod plan;
+mod publish;
+mod render;
+mod rule;
+mod script;
+mod text;
+mod tool;
+mod variant;
+mod verify;
+mod view;
+mod wanted;
+mod write;
+mod xt;
+
+use nix::net::if_::if_nametoindex;
+
+use family::Family;
+use lock::Lock;
+use plan::Plan;
+use script::{Edits, FILTER, NAT};
+use tool::Purpose;
+use variant::{Variant, legacy_tables};
+use view::View;
+use wanted::Wanted;
 
 use crate::carrier::{Carrier, Context};
 use crate::error::{Error, Result};
 use crate::intent::{Intent, Kinds};
 use crate::netfilter::{ApplyOptions, Hints};
+use crate::nfnl::Socket;
 use crate::owner::Owner;
 
 /// The backend.
 pub(crate) struct Iptables;
 
-fn unavailable() -> Error {
-    Error::Unavailable {
-        what: "the iptables backend".into(),
-        reason: "this build does not have it".into(),
-    }
-}
-
 impl Carrier for Iptables {
     fn apply(
         &self,
-        _: &mut Context<'_>,
-        _: &Owner,
-        _: &[Intent],
-        _: &ApplyOptions<'_>,
+        context: &mut Context<'_>,
+        owner: &Owner,
+        intents: &[Intent],
+        options: &ApplyOptions<'_>,
     ) -> Result<()> {
-        Err(unavailable())
+        let wanted = wanted::sort(owner, intents)?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let _lock = Lock::take(options.timeout)?;
+        let variant = Variant::live(context.socket);
+        let mut connmark = true;
+        let mut failed: Option<(Vec<Edits>, Error)> = None;
+        for _ in 0..write::ATTEMPTS {
+            let edits = plan_all(context, variant, owner, &wanted, options, connmark)?;
+            match failed {
+                // Nobody changed anything since, so trying the same again would fail again.
+                Some((before, error)) if before == edits => return Err(error),
+                _ => {}
+            }
+            let Err(error) = write::all(context, variant, &edits) else {
+                return Ok(());
+            };
+            connmark &= !write::lacks_connmark(&error);
+            failed = Some((edits, error));
+        }
+        failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    fn remove(&self, context: &mut Context<'_>, _: &Owner, _: Kinds, _: &Hints) -> Result<()> {
-        context.warnings.push(unavailable().to_string());
-        Ok(())
+    fn remove(
+        &self,
+        context: &mut Context<'_>,
+        owner: &Owner,
+        kinds: Kinds,
+        hints: &Hints,
+    ) -> Result<()> {
+        take_away(context, kinds, |plan| {
+            if kinds.contains(Kinds::PUBLISH) {
+                claims::remove(plan, owner, &hints.addresses)?;
+            }
+            if kinds.contains(Kinds::MASQUERADE) {
+                masquerade::remove(plan, owner, &hints.addresses)?;
+            }
+            if kinds.contains(Kinds::ADMIT) {
+                let family = plan.view.family;
+                let own: Vec<_> = hints
+                    .addresses
+                    .iter()
+                    .copied()
+                    .filter(|ip| Family::of(*ip) == family)
+                    .collect();
+                admit::remove(plan, &own)?;
+            }
+            Ok(())
+        })
     }
 
-    fn verify(&self, _: &mut Context<'_>, _: &Owner, _: &[Intent]) -> Result<()> {
-        Err(unavailable())
+    fn verify(&self, context: &mut Context<'_>, owner: &Owner, intents: &[Intent]) -> Result<()> {
+        wanted::sort(owner, intents)?
+            .iter()
+            .try_for_each(|wanted| verify::verify(context, owner, wanted))
     }
 
-    fn collect(&self, context: &mut Context<'_>, _: &str, _: &[Owner], _: Kinds) -> Result<()> {
-        context.warnings.push(unavailable().to_string());
-        Ok(())
+    fn collect(
+        &self,
+        context: &mut Context<'_>,
+        network: &str,
+        valid: &[Owner],
+        kinds: Kinds,
+    ) -> Result<()> {
+        take_away(context, kinds, |plan| {
+            if kinds.contains(Kinds::PUBLISH) {
+                claims::collect(plan, network, valid)?;
+            }
+            if kinds.contains(Kinds::MASQUERADE) {
+                masquerade::collect(plan, network, valid)?;
+            }
+            if kinds.contains(Kinds::CONFINE) {
+                confine::collect(plan, |bridge| if_nametoindex(bridge).is_ok())?;
+            }
+            Ok(())
+        })
     }
 
-    fn status(&self, _: &mut Context<'_>, _: Kinds) -> Result<()> {
-        Err(unavailable())
+    fn status(&self, context: &mut Context<'_>, kinds: Kinds) -> Result<()> {
+        let variant = Variant::live(context.socket);
+        tool::required(variant, Family::V4, Purpose::Restore)?;
+        match variant {
+            Variant::Legacy => tool::required(variant, Family::V4, Purpose::Save).map(drop),
+            Variant::Nft => readable_tables(context.socket, kinds),
+        }
     }
+}
+
+/// Whether this host filters forwarded packets with iptables: an accept elsewhere could not lift a DROP of its.
+#[allow(dead_code)]
+pub(crate) fn forwards(socket: &mut Socket) -> bool {
+    let nft = matches!(socket.chain(Family::V4.nfnl(), FILTER, "FORWARD"), Ok(Some(chain)) if chain.hook.is_some());
+    nft || legacy_tables(Family::V4)
+        .iter()
+        .any(|table| table == FILTER)
+}
+
+/// Whether the tools to write rules are there.
+#[allow(dead_code)]
+pub(crate) fn installed(socket: &mut Socket) -> bool {
+    tool::find(Variant::live(socket), Family::V4, Purpose::Restore).is_some()
+}
+
+fn plan_all(
+    context: &mut Context<'_>,
+    variant: Variant,
+    owner: &Owner,
+    wanted: &[Wanted],
+    options: &ApplyOptions<'_>,
+    connmark: bool,
+) -> Result<Vec<Edits>> {
+    let mut all = Vec::new();
+    for wanted in wanted {
+        let mut view = View::new(context.socket, variant, wanted.family);
+        let mut plan = Plan::new(&mut view);
+        if !wanted.masquerade.is_empty() {
+            masquerade::apply(&mut plan, owner, &wanted.masquerade)?;
+        }
+        if !wanted.publish.is_empty() {
+            publish::apply(&mut plan, owner, &wanted.publish, options, connmark)?;
+        }
+        if !wanted.admit.is_empty() {
+            admit::apply(&mut plan, &wanted.admit, connmark)?;
+        }
+        for (bridge, policy) in &wanted.confine {
+            confine::apply(&mut plan, bridge, *policy)?;
+        }
+        all.push(plan.edits);
+    }
+    Ok(all)
+}
+
+/// Plans and carries out removals in every family and variant that has tables. Needs no lock: nf_tables removes
+/// exactly the rules that were looked at or none, and a chain that somebody has started to use refuses to go.
+fn take_away(
+    context: &mut Context<'_>,
+    kinds: Kinds,
+    plan: impl Fn(&mut Plan<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let ours = Kinds::MASQUERADE | Kinds::PUBLISH | Kinds::ADMIT | Kinds::CONFINE;
+    if !kinds.intersects(ours) {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    for variant in [Variant::Nft, Variant::Legacy] {
+        for family in Family::ALL {
+            if variant == Variant::Legacy
+                && !legacy_tables(family)
+                    .iter()
+                    .any(|table| table == NAT || table == FILTER)
+            {
+                continue;
+            }
+            match take_away_from(context, variant, family, &plan) {
+                Err(error @ Error::Unavailable { .. }) => {
+                    context
+                        .warnings
+                        .push(format!("{} rules may have stayed: {error}", family.tool()));
+                }
+                Err(error) => errors.push(error),
+                Ok(()) => {}
+            }
+        }
+    }
+    Error::join(errors)
+}
+
+fn take_away_from(
+    context: &mut Context<'_>,
+    variant: Variant,
+    family: Family,
+    plan: impl Fn(&mut Plan<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let mut failed: Option<(Edits, Error)> = None;
+    for _ in 0..write::ATTEMPTS {
+        let mut view = View::new(context.socket, variant, family);
+        let mut planned = Plan::new(&mut view);
+        plan(&mut planned)?;
+        let edits = planned.edits;
+        match failed {
+            Some((before, error)) if before == edits => return Err(error),
+            _ => {}
+        }
+        let Err(error) = write::removals(context, variant, &edits) else {
+            return Ok(());
+        };
+        failed = Some((edits, error));
+    }
+    failed.map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// Fails if a table was made with nft in ways that iptables cannot read, and so refuses to write to.
+fn readable_tables(socket: &mut Socket, kinds: Kinds) -> Result<()> {
+    /// `NFT_SET_ANONYMOUS`.
+    const ANONYMOUS: u32 = 1;
+    let tables = [
+        (NAT, Kinds::MASQUERADE | Kinds::PUBLISH),
+        (FILTER, Kinds::ADMIT | Kinds::CONFINE),
+    ];
+    for (table, _) in tables
+        .into_iter()
+        .filter(|(_, users)| kinds.intersects(*users))
+    {
+        let sets = socket.sets(Family::V4.nfnl(), table)?;
+        if let Some(set) = sets.iter().find(|set| set.flags & ANONYMOUS == 0) {
+            return Err(Error::Unavailable {
+                what: "the iptables backend".to_owned(),
+                reason: format!(
+                    "table ip {table} was made with nft (it has the set {}), and iptables does not write to such a table; choose the nftables backend",
+                    set.name
+                ),
+            });
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,132 @@
+//! Letting containers through the FORWARD chain.
+//!
+//! The rules of a container are recognised by its address alone, in the reference set as well.
+
+use std::net::IpAddr;
+
+use super::family::Family;
+use super::names::{
+    ADMIN_COMMENT, FORWARD_CHAIN, FORWARD_COMMENT, ISOLATION_STAGE_1, PUBLISHED_COMMENT,
+};
+use super::plan::{Place, Plan};
+use super::rule::{Marked, Rule, Target, state};
+use super::script::FILTER;
+use crate::error::Result;
+
+/// The built-in chain.
+pub(crate) const FORWARD: &str = "FORWARD";
+
+/// One address to admit.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// The container's address.
+    pub(crate) address: IpAddr,
+    /// The chain of the administrator's own rules.
+    pub(crate) admin_chain: String,
+}
+
+/// Adds what is wanted. `connmark`: whether the kernel can match connection marks.
+pub(crate) fn apply(plan: &mut Plan<'_, '_>, wanted: &[Wanted], connmark: bool) -> Result<()> {
+    plan.ensure_chain(FILTER, FORWARD_CHAIN)?;
+    for want in wanted {
+        plan.ensure_chain(FILTER, &want.admin_chain)?;
+    }
+    let place = after_isolation(plan)?;
+    plan.ensure_rule(FILTER, FORWARD, place, forward_jump(), |rule| {
+        rule.jumps_to(FORWARD_CHAIN)
+    })?;
+    for want in wanted {
+        let chain = &want.admin_chain;
+        plan.ensure_rule(
+            FILTER,
+            FORWARD_CHAIN,
+            Place::First,
+            admin_jump(chain),
+            |rule| rule.jumps_to(chain),
+        )?;
+    }
+    if connmark {
+        let published = published();
+        plan.ensure_rule(
+            FILTER,
+            FORWARD_CHAIN,
+            Place::Last,
+            published.clone(),
+            |rule| rule.same_but_comment(&published),
+        )?;
+    }
+    for rule in wanted.iter().flat_map(|want| address_rules(want.address)) {
+        let same = rule.clone();
+        plan.ensure_rule(FILTER, FORWARD_CHAIN, Place::Last, rule, |there| {
+            *there == same
+        })?;
+    }
+    Ok(())
+}
+
+/// Isolation must come before anything is accepted.
+fn after_isolation(plan: &mut Plan<'_, '_>) -> Result<Place> {
+    let rules = plan.rules(FILTER, FORWARD)?;
+    let isolation = rules
+        .iter()
+        .position(|stored| stored.rule.jumps_to(ISOLATION_STAGE_1));
+    Ok(isolation.map_or(Place::First, |index| Place::At(index + 2)))
+}
+
+/// Everything a verification looks for, with the chain it must be in.
+pub(crate) fn wanted_rules(wanted: &[Wanted]) -> Vec<(String, Rule)> {
+    let mut all = vec![(FORWARD.to_owned(), forward_jump())];
+    for want in wanted {
+        all.push((FORWARD_CHAIN.to_owned(), admin_jump(&want.admin_chain)));
+        all.extend(address_rules(want.address).map(|rule| (FORWARD_CHAIN.to_owned(), rule)));
+    }
+    all
+}
+
+/// Removes the rules of these addresses, every copy of them.
+pub(crate) fn remove(plan: &mut Plan<'_, '_>, addresses: &[IpAddr]) -> Result<()> {
+    let gone: Vec<Rule> = addresses
+        .iter()
+        .flat_map(|address| address_rules(*address))
+        .collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    plan.delete_rules(FILTER, FORWARD_CHAIN, |stored| gone.contains(&stored.rule))
+        .map(drop)
+}
+
+fn forward_jump() -> Rule {
+    Rule::jump(FORWARD_CHAIN).comment(FORWARD_COMMENT)
+}
+
+fn admin_jump(chain: &str) -> Rule {
+    Rule::jump(chain).comment(ADMIN_COMMENT)
+}
+
+/// Lets new connections to published ports pass under a policy of DROP: those that were translated on this host
+/// and carry the mark that publishing puts on them. One rule for all containers, so there is nothing that a
+/// deletion by the reference set would leave behind.
+fn published() -> Rule {
+    let mark = Marked {
+        value: crate::PUBLISHED_MARK,
+        mask: crate::PUBLISHED_MARK,
+    };
+    let rule = Rule::to(Target::Accept).comment(PUBLISHED_COMMENT);
+    Rule {
+        states: state::DNAT,
+        connmark: Some(mark),
+        ..rule
+    }
+}
+
+fn address_rules(address: IpAddr) -> impl Iterator<Item = Rule> {
+    let host = Family::host(address).into_iter();
+    host.flat_map(|host| {
+        let answers = Rule {
+            states: state::RELATED | state::ESTABLISHED,
+            ..Rule::to(Target::Accept)
+        };
+        [answers.towards(host), Rule::to(Target::Accept).from(host)]
+    })
+}
