@@ -9,3 +9,4 @@ pub use host::{HOST_V4, HOST_V6, Host, OUTSIDE_V4, OUTSIDE_V6, UPLINK};
 pub use links::{Link, LinkFacts};
 pub use netns::Netns;
 pub use rtnl::Rtnl;
+pub(crate) use rtnl::network;
