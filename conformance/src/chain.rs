@@ -179,12 +179,12 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// A runtime that looks for plugins here. Plugins get this process's `PATH`.
+    /// A runtime that looks for plugins here. Plugins get [`standard_path`].
     #[must_use]
     pub fn new(directory: &Path) -> Self {
         Self {
             directories: vec![directory.to_owned()],
-            path: std::env::var_os("PATH").unwrap_or_default(),
+            path: standard_path(),
             wrapper: Vec::new(),
             deadline: crate::plugin::DEADLINE,
         }
@@ -401,4 +401,21 @@ pub fn request(
         config.insert("prevResult".into(), previous.clone());
     }
     Value::Object(config)
+}
+
+/// The search path of a system service: this process's own, and the directories of the system's
+/// tools, which an ordinary user's shell may leave out.
+#[must_use]
+pub fn standard_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/local/sbin:/usr/sbin:/sbin");
+    path
+}
+
+/// The file a program's name stands for on a search path.
+#[must_use]
+pub fn find_tool(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
 }

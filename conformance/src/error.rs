@@ -45,6 +45,14 @@ pub enum Error {
         /// The thing that is missing.
         what: String,
     },
+    /// Something is not as it should be.
+    #[error("expected {expected}; found {found}")]
+    Unexpected {
+        /// What should have been.
+        expected: String,
+        /// What there was.
+        found: String,
+    },
     /// A program ran into its deadline and was killed.
     #[error("{program} did not end within {limit:?} and was killed")]
     Timeout {
@@ -72,6 +80,17 @@ pub enum Error {
     /// A plugin of a list failed.
     #[error("{0}")]
     Plugin(Box<crate::chain::Failure>),
+}
+
+impl Error {
+    /// Something is not as it should be.
+    #[must_use]
+    pub fn unexpected(expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::Unexpected {
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
 }
 
 /// Adds what was being done to a system error.

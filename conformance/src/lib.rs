@@ -6,12 +6,14 @@
 //! * [`sandbox`]: namespaces of our own, in which every test, demo and benchmark runs;
 //! * [`net`]: network namespaces, links and the small world around a host;
 //! * [`chain`]: runs a network list the way a runtime does;
+//! * [`facts`]: what a result says;
 //! * [`probe`]: sends real packets and tells who was seen as the sender;
 //! * [`snapshot`]: what a host namespace holds, and how two moments differ;
 //! * [`lists`]: the network lists that real runtimes ship.
 
 pub mod chain;
 pub mod error;
+pub mod facts;
 pub mod lists;
 pub mod net;
 pub mod plugin;

@@ -52,7 +52,7 @@ impl Host {
         rtnl.add_veth(UPLINK, &outside, "eth0")?;
         let far = Rtnl::open(&outside)?;
         far.set_up("lo")?;
-        far.set_up("eth0")?;
+        connect(&rtnl, &far)?;
         for (rtnl, link, address, prefix) in [
             (&rtnl, UPLINK, HOST_V4, 24),
             (&rtnl, UPLINK, HOST_V6, 64),
@@ -109,6 +109,15 @@ impl Host {
         let file = format!("/proc/sys/{key}");
         std::fs::write(&file, value).doing(|| format!("write {value} to {file}"))
     }
+}
+
+/// Switches both ends on so that each finds its carrier at that moment. An end that is switched
+/// on first learns of it up to a second later, and until then has no working IPv6.
+fn connect(near: &Rtnl, far: &Rtnl) -> Result<()> {
+    near.set_up(UPLINK)?;
+    far.set_up("eth0")?;
+    near.set_down(UPLINK)?;
+    near.set_up(UPLINK)
 }
 
 /// An address with a prefix length.

@@ -1,15 +1,17 @@
 //! A routing-netlink connection into one namespace, used without async at the call site.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use ipnetwork::IpNetwork;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoVeth, LinkMessage};
 use netlink_packet_route::route::RouteMessage;
 use netlink_packet_route::rule::RuleMessage;
 use rtnetlink::{
-    IpVersion, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder,
+    IpVersion, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, MulticastGroup,
+    RouteMessageBuilder,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -30,7 +32,7 @@ impl Rtnl {
     /// When no socket can be had.
     pub fn here() -> Result<Self> {
         let runtime = Builder::new_current_thread()
-            .enable_io()
+            .enable_all()
             .build()
             .doing(|| "start the netlink runtime")?;
         let guard = runtime.enter();
@@ -161,7 +163,7 @@ impl Rtnl {
             .doing(what)
     }
 
-    /// Makes a veth pair, this end named `name`, the other `peer_name` born in `peer`.
+    /// Makes a veth pair, this end named `name`, the other `peer_name` born in `peer`; both off.
     ///
     /// # Errors
     /// When a name is taken or the kernel refuses.
@@ -173,7 +175,6 @@ impl Rtnl {
             .build();
         let message = LinkVeth::new(name, peer_name)
             .set_info_data(InfoData::Veth(InfoVeth::Peer(other)))
-            .up()
             .build();
         self.add(message, || format!("make veth {name} and {peer_name}"))
     }
@@ -203,6 +204,39 @@ impl Rtnl {
         self.runtime
             .block_on(self.handle.link().del(index).execute())
             .doing(|| format!("delete link {name}"))
+    }
+
+    /// Waits until no link is a port of this bridge any more. The kernel takes the links of a
+    /// namespace that is gone away on its own time.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when ports are still there after `limit`.
+    pub fn wait_without_ports(&self, bridge: &str, limit: Duration) -> Result<()> {
+        let late = || Error::Missing {
+            what: format!("an end of the ports of {bridge}"),
+        };
+        let guard = self.runtime.enter();
+        let (connection, _, mut events) =
+            rtnetlink::new_multicast_connection(&[MulticastGroup::Link])
+                .doing(|| "listen to link events")?;
+        let listener = self.runtime.spawn(connection);
+        drop(guard);
+        let end = tokio::time::Instant::now() + limit;
+        while self.has_ports(bridge)? {
+            let event = async { tokio::time::timeout_at(end, events.next()).await };
+            self.runtime.block_on(event).map_err(|_| late())?;
+        }
+        listener.abort();
+        Ok(())
+    }
+
+    fn has_ports(&self, bridge: &str) -> Result<bool> {
+        let links = self.links()?;
+        let index = links
+            .iter()
+            .find(|link| link.name == bridge)
+            .map(|link| link.index);
+        Ok(index.is_some() && links.iter().any(|link| link.master == index))
     }
 
     /// Puts an address on a link. IPv6 ones are usable at once: nobody else is on our wires.

@@ -88,7 +88,8 @@ fn separate(uid: Uid, gid: Gid) -> Result<()> {
     };
     write("/proc/self/setgroups", "deny".into())?;
     write("/proc/self/uid_map", format!("0 {uid} 1"))?;
-    write("/proc/self/gid_map", format!("0 {gid} 1"))
+    write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    unshare(own).map_err(refused)
 }
 
 /// Gives the process namespace its own `/proc`. Where parts of `/proc` are masked (inside most

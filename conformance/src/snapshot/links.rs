@@ -1,14 +1,18 @@
 //! Devices, addresses, routes and routing rules.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
-use netlink_packet_route::route::{RouteAttribute, RouteMessage};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteProtocol};
 use netlink_packet_route::rule::RuleMessage;
 
 use super::item::Item;
 use crate::error::Result;
 use crate::net::{Link, Rtnl};
+
+/// `RT_TABLE_LOCAL` of `linux/rtnetlink.h`.
+const TABLE_LOCAL: u8 = 255;
 
 type Names = HashMap<u32, String>;
 
@@ -19,16 +23,12 @@ pub(super) fn read(rtnl: &Rtnl) -> Result<Vec<Item>> {
         .map(|link| (link.index, link.name.clone()))
         .collect();
     let mut items: Vec<Item> = links.iter().map(|link| link_item(link, &names)).collect();
-    items.extend(
-        rtnl.addresses()?
-            .iter()
-            .map(|message| address_item(message, &names)),
-    );
-    items.extend(
-        rtnl.routes()?
-            .iter()
-            .map(|message| route_item(message, &names)),
-    );
+    let addresses = rtnl.addresses()?;
+    let lasting = addresses.iter().filter(|message| !is_link_local(message));
+    items.extend(lasting.map(|message| address_item(message, &names)));
+    let routes = rtnl.routes()?;
+    let lasting = routes.iter().filter(|message| !is_bookkeeping(message));
+    items.extend(lasting.map(|message| route_item(message, &names)));
     items.extend(rtnl.rules()?.iter().map(rule_item));
     Ok(items)
 }
@@ -38,6 +38,25 @@ fn name_of(index: u32, names: &Names) -> String {
         .get(&index)
         .cloned()
         .unwrap_or_else(|| format!("#{index}"))
+}
+
+/// The kernel gives every device that is on a link-local address, as soon as it finds a carrier.
+fn is_link_local(message: &AddressMessage) -> bool {
+    crate::net::network(message).is_some_and(|network| match network.ip() {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    })
+}
+
+/// Routes by which the kernel keeps book of addresses: they follow from what is listed already,
+/// and come and go with the carrier.
+fn is_bookkeeping(message: &RouteMessage) -> bool {
+    let local_table = message.header.table == TABLE_LOCAL;
+    let link_local = message.attributes.iter().any(|attribute| {
+        matches!(attribute, RouteAttribute::Destination(RouteAddress::Inet6(v6))
+            if v6.is_unicast_link_local())
+    });
+    message.header.protocol == RouteProtocol::Kernel && (local_table || link_local)
 }
 
 fn link_item(link: &Link, names: &Names) -> Item {

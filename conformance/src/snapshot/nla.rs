@@ -55,8 +55,8 @@ pub(super) fn plain(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// Any bytes in the shortest form a person can read: text, else hexadecimal without the zeros
-/// that pad fixed-size structures.
+/// Any bytes in the shortest form a person can read: text, else hexadecimal with the zeros that
+/// pad fixed-size structures left out.
 pub(super) fn show(bytes: &[u8]) -> String {
     let end = bytes
         .iter()
@@ -67,5 +67,13 @@ pub(super) fn show(bytes: &[u8]) -> String {
     if body.len() > 2 && body.iter().all(printable) {
         return format!("{:?}", String::from_utf8_lossy(body));
     }
-    body.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for run in body.chunk_by(|one, other| (*one == 0) == (*other == 0)) {
+        if run.len() > 8 && run.first() == Some(&0) {
+            text.push_str("..");
+        } else {
+            text.extend(run.iter().map(|byte| format!("{byte:02x}")));
+        }
+    }
+    text
 }

@@ -12,8 +12,9 @@ use crate::error::{Context, Result};
 
 const ROOT: &str = "/proc/sys";
 
-/// Values that move by themselves or follow from the interface.
-const PASSING: [&str; 3] = ["nf_conntrack_count", "/mtu", "base_reachable_time"];
+/// Values that move by themselves or follow from the interface; neighbour timers have no default
+/// to compare with outside the first namespace.
+const PASSING: [&str; 3] = ["nf_conntrack_count", "/mtu", "/neigh/"];
 
 pub(super) fn read() -> Result<Vec<Item>> {
     let mut values = BTreeMap::new();
@@ -53,9 +54,7 @@ fn walk(directory: &Path, key: &str, values: &mut BTreeMap<String, String>) -> R
 /// The key of the default for an interface's setting; none for the defaults themselves.
 fn default_of(key: &str) -> Option<String> {
     let mut parts: Vec<&str> = key.split('/').collect();
-    let group = parts
-        .iter()
-        .position(|part| *part == "conf" || *part == "neigh")?;
+    let group = parts.iter().position(|part| *part == "conf")?;
     let interface = parts.get_mut(group + 1)?;
     if *interface == "all" || *interface == "default" {
         return None;

@@ -1,0 +1,43 @@
+//! Having the plugins built and standing beside the demo.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use conformance::{Error, Result};
+
+/// The running program's own file.
+pub fn own_path() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|source| Error::System {
+        what: "find the demo's own file".into(),
+        source,
+    })
+}
+
+/// The directory a program stands in.
+pub fn directory_of(program: &Path) -> PathBuf {
+    program.parent().unwrap_or(Path::new("/")).to_owned()
+}
+
+/// Builds the workspace's binaries when cargo started us, and returns where they are.
+pub fn plugins(program: &Path) -> Result<PathBuf> {
+    let Some(cargo) = std::env::var_os("CARGO") else {
+        return Ok(directory_of(program));
+    };
+    eprintln!("Building the plugins ...");
+    let mut command = Command::new(cargo);
+    command.args(["build", "--release", "--workspace", "--bins"]);
+    if let Some(manifest) = std::env::var_os("CARGO_MANIFEST_DIR") {
+        command.current_dir(manifest);
+    }
+    let status = command.status().map_err(|source| Error::System {
+        what: "run cargo build".into(),
+        source,
+    })?;
+    if status.success() {
+        Ok(directory_of(program))
+    } else {
+        Err(Error::Missing {
+            what: "a build of the plugins without errors".into(),
+        })
+    }
+}
