@@ -80,9 +80,12 @@ fn separate(uid: Uid, gid: Gid) -> Result<()> {
             other => return other.doing(|| "make namespaces"),
         }
     }
-    unshare(own | CloneFlags::CLONE_NEWUSER).map_err(|errno| Error::NoNamespaces {
+    let refused = |errno: Errno| Error::NoNamespaces {
         source: errno.into(),
-    })?;
+    };
+    // The user namespace first, and its maps: what the kernel makes for a network namespace gets
+    // its owner by them.
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(refused)?;
     let write = |file: &str, text: String| {
         fs::write(file, text).map_err(|source| Error::NoNamespaces { source })
     };
