@@ -6,7 +6,9 @@
 //! such file, or an unreadable one, means that nothing is known: nothing is stale then.
 
 use std::fs;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
+
+use nix::time::{ClockId, clock_gettime};
 
 pub(crate) const BOOT_FILE: &str = ".ferrule-boot";
 
@@ -20,15 +22,14 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// Asks the kernel (random(4), proc_stat(5)); `None` where /proc does not say.
+    /// Asks the kernel (random(4), clock_gettime(2)); `None` where it does not say.
     #[must_use]
     pub fn current() -> Option<Self> {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        let stat = fs::read_to_string("/proc/stat").ok()?;
-        let seconds = stat.lines().find_map(|l| l.strip_prefix("btime "))?;
+        let up = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
         Some(Self {
             id: id.trim().to_owned(),
-            since: UNIX_EPOCH + Duration::from_secs(seconds.trim().parse().ok()?),
+            since: SystemTime::now().checked_sub(up)?,
         })
     }
 

@@ -7,7 +7,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, access};
 
 use crate::error::{Error, at};
 use crate::lease::Holder;
@@ -209,9 +212,33 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
+/// Whether a lease could be written into `path`, which need not exist yet: permissions, a read-only file system, space.
+///
+/// # Errors
+/// [`Error::Io`] with what stands in the way.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    let existing = path.ancestors().find(|p| p.symlink_metadata().is_ok());
+    let existing = match existing {
+        Some(existing) => existing,
+        None => Path::new("."),
+    };
+    let failed = |e: Errno| at("write into", existing)(e.into());
+    if !existing.is_dir() {
+        return Err(failed(Errno::ENOTDIR));
+    }
+    access(existing, AccessFlags::W_OK | AccessFlags::X_OK).map_err(failed)?;
+    let space = statvfs(existing).map_err(failed)?;
+    let no_blocks = space.blocks() > 0 && space.blocks_available() == 0;
+    let no_inodes = space.files() > 0 && space.files_available() == 0;
+    if no_blocks || no_inodes {
+        return Err(failed(Errno::ENOSPC));
+    }
+    Ok(())
+}
+
 fn has_no_links(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
-    ) || error.raw_os_error() == Some(nix::errno::Errno::ENOSYS as i32)
+    ) || error.raw_os_error() == Some(Errno::ENOSYS as i32)
 }

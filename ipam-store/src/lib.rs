@@ -33,6 +33,7 @@ mod store;
 
 pub use boot::Boot;
 pub use error::Error;
+pub use files::check_writable;
 pub use lease::{Holder, Owner};
 pub use lock::LockHolder;
 pub use range::{Range, RangeError, RangeSpec};

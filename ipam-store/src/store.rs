@@ -54,7 +54,7 @@ pub struct Allocation {
 pub struct Usage {
     /// Addresses of the set that have a lease file.
     pub leases: usize,
-    /// Whether an address is left.
+    /// Whether an address is left, or one that belongs to nobody.
     pub free: bool,
 }
 
@@ -258,16 +258,16 @@ impl Store {
     /// # Errors
     /// [`Error::Io`].
     pub fn usage(&mut self, sets: &[RangeSet]) -> Result<Vec<Usage>, Error> {
-        let leases = self.leases()?;
         let mut usages = Vec::with_capacity(sets.len());
         for set in sets {
+            let leases = self.leases()?;
+            let mut taken: Vec<IpAddr> = leases.iter().map(|(address, _)| address).collect();
+            taken.retain(|address| set.range_of(*address).is_some());
             let next_free = |from, to| Ok::<_, Error>(leases.next_free(from, to));
+            let free = first_free(&walk(set, None), next_free)?.is_some();
             usages.push(Usage {
-                leases: leases
-                    .iter()
-                    .filter(|(address, _)| set.range_of(*address).is_some())
-                    .count(),
-                free: first_free(&walk(set, None), next_free)?.is_some(),
+                leases: taken.len(),
+                free: free || taken.iter().any(|address| self.is_stale(*address)),
             });
         }
         Ok(usages)
