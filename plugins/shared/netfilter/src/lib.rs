@@ -24,7 +24,7 @@ mod owner;
 pub use error::{Error, Result};
 pub use intent::{Intent, Kinds, MarkStyle, Policy, Protocol, PublishedPort, Snat};
 pub use netfilter::{ApplyOptions, Backend, Hints, Netfilter};
-pub use owner::{Holder, Owner};
+pub use owner::{Holder, Owner, network_hash};
 
 /// The conntrack mark bit that every connection to a published port carries.
 ///

@@ -140,6 +140,29 @@ impl Netfilter {
             .verify(&mut self.context(), owner, intents)
     }
 
+    /// As [`verify`](Self::verify), where a configuration may leave the backend open: without a requested one
+    /// it is enough that any backend has everything. What fitted the host when the container came need not be
+    /// what fits it today.
+    pub fn verify_any(
+        &mut self,
+        requested: Option<Backend>,
+        kinds: Kinds,
+        owner: &Owner,
+        intents: &[Intent],
+    ) -> Result<()> {
+        let chosen = self.choose(requested, kinds)?;
+        let Err(error) = self.verify(chosen, owner, intents) else {
+            return Ok(());
+        };
+        let mut others = Backend::ALL
+            .into_iter()
+            .filter(|other| requested.is_none() && *other != chosen);
+        if others.any(|other| self.verify(other, owner, intents).is_ok()) {
+            return Ok(());
+        }
+        Err(error)
+    }
+
     /// Removes, in every backend, what belongs to the network but to none of these owners.
     pub fn collect(&mut self, network: &str, valid: &[Owner], kinds: Kinds) -> Result<()> {
         self.in_every_backend(|carrier, context| carrier.collect(context, network, valid, kinds))
