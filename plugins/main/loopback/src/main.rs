@@ -1,2 +1,5 @@
-//! Placeholder.
-fn main() {}
+//! The `loopback` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<loopback::Loopback>()
+}
