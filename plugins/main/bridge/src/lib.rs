@@ -1,1 +1,53 @@
-//! Placeholder.
+//! CNI plugin `bridge`: connects the container to a bridge on the host with a veth pair.
+
+mod add;
+mod bridging;
+mod check;
+mod config;
+mod container;
+mod del;
+mod error;
+mod gateway;
+mod masquerade;
+mod port;
+mod vlan;
+mod world;
+
+use skel::{Added, DelRequest, NetworkRequest, Plugin, Request};
+
+pub use config::Config;
+pub use error::Error;
+
+/// The plugin.
+pub struct Bridge;
+
+impl Plugin for Bridge {
+    const NAME: &'static str = "bridge";
+
+    type Config = Config;
+    type Error = Error;
+
+    fn add(request: &Request<Config>) -> Result<Added, Error> {
+        add::add(request)
+    }
+
+    fn del(request: &DelRequest<Config>) -> Result<(), Error> {
+        del::del(request)
+    }
+
+    fn check(request: &Request<Config>) -> Result<(), Error> {
+        check::check(request)
+    }
+
+    fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
+        del::gc(request)
+    }
+
+    fn status(request: &NetworkRequest<Config>) -> Result<(), Error> {
+        if let Some(ipam) = &request.ipam {
+            ipam.status()?;
+        }
+        request.config.validate(request.ipam.is_some())?;
+        masquerade::status(&request.config, request.ipam.is_some())
+    }
+}

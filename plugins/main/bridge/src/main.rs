@@ -1,2 +1,5 @@
-//! Placeholder.
-fn main() {}
+//! The `bridge` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<bridge::Bridge>()
+}

@@ -1,0 +1,175 @@
+//! ADD.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use cni_types::result::{CniResult, Interface};
+use netlink::{Link, Station, Veth};
+use skel::{Added, Delegate, Request, Transaction, log};
+
+use crate::config::{Config, PortVlans};
+use crate::error::Error;
+use crate::world::{World, owner};
+use crate::{bridging, container, gateway, masquerade, port, vlan};
+
+/// How long a port may take to forward, and an address to be found free of duplicates.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub fn add(request: &Request<Config>) -> Result<Added, Error> {
+    let config = &request.config;
+    config.validate(request.ipam.is_some())?;
+    let vlans = config.vlans()?;
+    let mac = config.mac(&request.args)?;
+    let owner = owner(request);
+    let mut transaction = Transaction::new(World::open(&request.netns)?);
+    refuse_taken_name(&transaction, request)?;
+
+    let mut result = lease(&mut transaction, request)?;
+    gateway::complete(config, &mut result);
+    let bridge = bridging::ensure(&mut transaction, config, &vlans)?;
+    let veth = port::create(
+        &mut transaction,
+        config,
+        &bridge,
+        request.ifname.as_str(),
+        mac,
+    )?;
+    port::set_up(&mut transaction, config, &vlans, &bridge, &owner, &veth)?;
+    log::info(format_args!(
+        "{} is a port of {}",
+        veth.host.name, bridge.name
+    ));
+
+    if !config.disable_container_interface {
+        container::configure(&transaction.container, config, &veth.container, &result)?;
+    }
+    let vlan_gateway = provide_gateway(&mut transaction, config, &bridge, &vlans, &result)?;
+    masquerade::apply(&mut transaction, config, &owner, &result)?;
+    if !config.disable_container_interface {
+        settle(&transaction, config, &veth, &result)?;
+    }
+    describe(&mut result, request, &bridge, &veth, vlan_gateway);
+    Ok(Added::new(result, transaction))
+}
+
+/// A name that is taken in the container is found out before an address is leased for it.
+fn refuse_taken_name(world: &World, request: &Request<Config>) -> Result<(), Error> {
+    match world.container.find_link(request.ifname.as_str())? {
+        Some(_) => Err(Error::InterfaceExists(request.ifname.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// Asks IPAM for addresses, if the configuration names one.
+fn lease(
+    transaction: &mut Transaction<World>,
+    request: &Request<Config>,
+) -> Result<CniResult, Error> {
+    let Some(ipam) = &request.ipam else {
+        let dns = request.config.dns(Default::default());
+        return Ok(CniResult {
+            dns,
+            ..CniResult::default()
+        });
+    };
+    let given = ipam.add()?;
+    let release: Delegate = ipam.clone();
+    transaction.on_failure("release the addresses", move |_: &mut World| release.del());
+    log::info(format_args!(
+        "{} gave {} addresses",
+        ipam.name(),
+        given.ips.len()
+    ));
+    if given.ips.is_empty() {
+        return Err(Error::NoAddress);
+    }
+    if request.config.gateway() {
+        gateway::require_ipv6(
+            request.network.as_str(),
+            request.config.bridge_name()?,
+            &given,
+        )?;
+    }
+    Ok(CniResult {
+        interfaces: Vec::new(),
+        dns: request.config.dns(given.dns),
+        ..given
+    })
+}
+
+/// Gives the bridge, or the gateway interface of the VLAN, the gateway addresses, and forwards for them.
+fn provide_gateway(
+    transaction: &mut Transaction<World>,
+    config: &Config,
+    bridge: &Link,
+    vlans: &PortVlans,
+    result: &CniResult,
+) -> Result<Option<Link>, Error> {
+    let wanted = gateway::addresses(result);
+    if !config.gateway() || wanted.is_empty() {
+        return Ok(None);
+    }
+    let in_vlan = match vlans.access {
+        Some(vid) => Some(vlan::ensure_gateway(transaction, bridge, vlans, vid)?),
+        None => None,
+    };
+    let carrier = in_vlan.as_ref().unwrap_or(bridge);
+    let changed = gateway::put_addresses(transaction, config, carrier, bridge.index, &wanted)?;
+    if changed && in_vlan.is_none() {
+        gateway::pin_mac(&transaction.host, bridge)?;
+    }
+    gateway::forward(&wanted)?;
+    Ok(in_vlan)
+}
+
+/// Waits until traffic flows, and tells the neighbours who holds the addresses now.
+fn settle(world: &World, config: &Config, veth: &Veth, result: &CniResult) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    world.host.wait_running(&veth.host, deadline)?;
+    if config.enabledad {
+        let ours =
+            |address: &netlink::Address| result.ips.iter().any(|ip| ip.address == address.ip);
+        world
+            .container
+            .wait_settled(&veth.container, ours, deadline)?;
+    }
+    let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.ip()).collect();
+    Ok(world.container.announce(
+        &veth.container,
+        veth.container.mac,
+        &addresses,
+        Station::Host,
+    )?)
+}
+
+/// Lists the interfaces, and ties the addresses to the container's.
+fn describe(
+    result: &mut CniResult,
+    request: &Request<Config>,
+    bridge: &Link,
+    veth: &Veth,
+    vlan_gateway: Option<Link>,
+) {
+    let on_host = |link: &Link| Interface {
+        name: link.name.clone(),
+        mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default(),
+        ..Interface::default()
+    };
+    let end = |end: &netlink::VethEnd| Interface {
+        name: end.name.clone(),
+        mac: end.mac.to_string(),
+        ..Interface::default()
+    };
+    result.interfaces = vec![
+        on_host(bridge),
+        end(&veth.host),
+        Interface {
+            sandbox: request.netns.as_path().display().to_string(),
+            ..end(&veth.container)
+        },
+    ];
+    result.interfaces.extend(vlan_gateway.as_ref().map(on_host));
+    for ip in &mut result.ips {
+        ip.interface = Some(2);
+    }
+}

@@ -1,0 +1,139 @@
+//! The bridge itself: found or made.
+
+use netlink::{Link, LinkChange, MacAddr, NewBridge, sysctl};
+use skel::{Transaction, log};
+
+use crate::config::{Config, PortVlans};
+use crate::error::Error;
+use crate::world::World;
+
+/// How often a bridge is looked for again when somebody makes or removes it under our hands.
+const ATTEMPTS: u32 = 5;
+
+/// Finds the bridge, or makes it.
+///
+/// A bridge that another ADD makes at the same moment is taken as found. One that is made here is removed
+/// again on failure, unless it has got a port in the meantime.
+pub fn ensure(
+    transaction: &mut Transaction<World>,
+    config: &Config,
+    vlans: &PortVlans,
+) -> Result<Link, Error> {
+    let name = config.bridge_name()?;
+    let mut attempt = 1;
+    let link = loop {
+        if let Some(link) = transaction.host.find_link(name)? {
+            break adopt(&transaction.host, link, config, vlans)?;
+        }
+        match create(&transaction.host, name, config, vlans) {
+            Ok(link) => {
+                undo_creation(transaction, &link);
+                break link;
+            }
+            Err(Error::Netlink(error)) if error.is_exists() && attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    };
+    if config.promisc_mode && !link.promisc {
+        transaction
+            .host
+            .change_link(&link, &LinkChange::new().promisc(true))?;
+        undo_promiscuity(transaction, &link);
+    }
+    Ok(link)
+}
+
+fn create(
+    host: &netlink::Handle,
+    name: &str,
+    config: &Config,
+    vlans: &PortVlans,
+) -> Result<Link, Error> {
+    let bridge = NewBridge {
+        name: name.to_owned(),
+        mac: MacAddr::random()?,
+        mtu: config.mtu(),
+        vlan_filtering: vlans.filtering,
+        up: true,
+    };
+    let link = host.create_bridge(&bridge)?;
+    // What a router says on the containers' network is not meant for the host. A kernel without IPv6 has
+    // no such switch and needs none.
+    if let Err(error) =
+        sysctl::conf("ipv6", name, "accept_ra").and_then(|path| host.write_sysctl(&path, "0"))
+    {
+        log::debug(format_args!("{error}"));
+    }
+    Ok(link)
+}
+
+fn adopt(
+    host: &netlink::Handle,
+    link: Link,
+    config: &Config,
+    vlans: &PortVlans,
+) -> Result<Link, Error> {
+    if !link.is_bridge() {
+        return Err(Error::NotABridge {
+            name: link.name,
+            kind: link
+                .kind
+                .unwrap_or_else(|| "a hardware or loopback interface".to_owned()),
+        });
+    }
+    if vlans.filtering && link.vlan_filtering != Some(true) {
+        return Err(match link.vlan_filtering {
+            None => netlink::Error::NoVlanFiltering { link: link.name }.into(),
+            Some(_) => Error::NotFiltering(link.name),
+        });
+    }
+    if let Some(mtu) = config.mtu().filter(|mtu| *mtu > link.mtu) {
+        log::warn(format_args!(
+            "bridge: {} has MTU {}, less than the {mtu} of the configuration; larger packets are lost there",
+            link.name, link.mtu
+        ));
+    }
+    if !link.up {
+        host.set_up(&link)?;
+    }
+    Ok(link)
+}
+
+fn undo_creation(transaction: &mut Transaction<World>, link: &Link) {
+    let made = link.clone();
+    transaction.on_failure(
+        format!("remove bridge {}", link.name),
+        move |world: &mut World| {
+            if has_ports(&world.host, made.index)? {
+                return Ok(());
+            }
+            world.host.delete_link(&made)
+        },
+    );
+}
+
+fn undo_promiscuity(transaction: &mut Transaction<World>, link: &Link) {
+    let made = link.clone();
+    transaction.on_failure(
+        format!("set {} not promiscuous", link.name),
+        move |world: &mut World| {
+            if has_ports(&world.host, made.index)? {
+                return Ok(());
+            }
+            world
+                .host
+                .change_link(&made, &LinkChange::new().promisc(false))
+        },
+    );
+}
+
+/// Whether the bridge has a port besides the pair that this link belongs to.
+pub fn has_other_ports(host: &netlink::Handle, bridge: u32, link: u32) -> netlink::Result<bool> {
+    let mut links = host.links()?.into_iter();
+    Ok(links.any(|port| port.master == Some(bridge) && port.peer != Some(link)))
+}
+
+/// Whether the bridge serves anybody: then what we changed about it is theirs too by now.
+pub fn has_ports(host: &netlink::Handle, bridge: u32) -> netlink::Result<bool> {
+    Ok(host.links()?.iter().any(|link| link.master == Some(bridge)))
+}

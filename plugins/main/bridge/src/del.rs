@@ -1,0 +1,184 @@
+//! DEL and GC.
+
+use std::net::IpAddr;
+
+use cni_types::NetnsPath;
+use cni_types::conf::ValidAttachments;
+use netfilter::{Hints, Kinds, Netfilter, Owner};
+use netlink::{Handle, Link, Netns};
+use skel::{DelRequest, NetworkRequest, log};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::masquerade::log_warnings;
+use crate::vlan;
+use crate::world::owner;
+
+/// What this plugin is responsible for in the packet filter.
+const KINDS: [Kinds; 2] = [Kinds::MASQUERADE, Kinds::GUARD_MAC];
+
+/// Removes everything of the attachment. Each step is taken whatever became of the one before.
+pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
+    let owner = owner(request);
+    let mut errors = Vec::new();
+    let mut hints = Hints::default();
+    match remove_link(request, &owner) {
+        Ok(addresses) => hints.addresses = addresses,
+        Err(error) => errors.push(error),
+    }
+    let leased = request.prev_result.iter().flat_map(|result| &result.ips);
+    for address in leased.map(|ip| ip.address.ip()) {
+        if !hints.addresses.contains(&address) {
+            hints.addresses.push(address);
+        }
+    }
+    if let Some(ipam) = &request.ipam {
+        errors.extend(ipam.del().err().map(Error::from));
+    }
+    errors.extend(remove_rules(&owner, &hints).err());
+    errors.extend(remove_vlan_gateway(&request.config).err());
+    Error::join(errors)
+}
+
+fn remove_rules(owner: &Owner, hints: &Hints) -> Result<(), Error> {
+    let mut filter = Netfilter::open()?;
+    let removed = filter.remove(owner, KINDS[0] | KINDS[1], hints);
+    log_warnings(&mut filter);
+    Ok(removed?)
+}
+
+/// Removes the pair, and gives the addresses that its container end had.
+fn remove_link(request: &DelRequest<Config>, owner: &Owner) -> Result<Vec<IpAddr>, Error> {
+    let host = Handle::host()?;
+    if let Some(netns) = &request.netns {
+        match open_container(netns) {
+            Ok(container) => {
+                let found = remove_from_container(&container, request.ifname.as_str())?;
+                if let Some(addresses) = found {
+                    return Ok(addresses);
+                }
+            }
+            Err(error) if error.is_netns_gone() => log::info(format_args!("{error}")),
+            Err(error) => log::warn(format_args!(
+                "bridge: {error}; looking for the host's end instead"
+            )),
+        }
+    }
+    // The namespace may live on without its path. Then the host's end is still here, with its owner's name.
+    let instance = owner.instance_hash();
+    for link in host
+        .links()?
+        .iter()
+        .filter(|link| is_of_instance(link, &instance))
+    {
+        delete(&host, link)?;
+    }
+    Ok(Vec::new())
+}
+
+fn open_container(netns: &NetnsPath) -> netlink::Result<Handle> {
+    Handle::open(&Netns::open(netns.as_path())?)
+}
+
+/// Removes the interface in the container; none if there is no pair of that name there.
+fn remove_from_container(container: &Handle, ifname: &str) -> Result<Option<Vec<IpAddr>>, Error> {
+    let Some(link) = container.find_link(ifname)? else {
+        return Ok(None);
+    };
+    // A workload may have put something else in its place, which is not ours to remove.
+    if !link.is_veth() {
+        log::warn(format_args!(
+            "bridge: {ifname} is not a veth any more; left alone"
+        ));
+        return Ok(None);
+    }
+    let addresses = container.addresses(&link)?;
+    delete(container, &link)?;
+    Ok(Some(
+        addresses.iter().map(|address| address.ip.ip()).collect(),
+    ))
+}
+
+fn delete(handle: &Handle, link: &Link) -> Result<(), Error> {
+    match handle.delete_link(link) {
+        // It went with its namespace, or by another DEL, in between.
+        Err(error) if error.is_not_found() => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn is_of_instance(link: &Link, instance: &str) -> bool {
+    link.is_veth()
+        && link
+            .alias
+            .as_deref()
+            .is_some_and(|alias| alias.starts_with(instance))
+}
+
+/// Removes the gateway interface of a VLAN with its last user.
+fn remove_vlan_gateway(config: &Config) -> Result<(), Error> {
+    let Some(vid) = config.vlans().ok().and_then(|vlans| vlans.access) else {
+        return Ok(());
+    };
+    let host = Handle::host()?;
+    let Some(bridge) = host.find_link(config.bridge_name()?)? else {
+        return Ok(());
+    };
+    let Some(gateway) = host.find_link(&vlan::gateway_name(&bridge.name, vid))? else {
+        return Ok(());
+    };
+    if !gateway.is_veth() {
+        return Ok(());
+    }
+    for link in host.links()? {
+        let other_port = link.master == Some(bridge.index) && link.peer != Some(gateway.index);
+        if other_port && host.vlans(&link)?.iter().any(|range| range.contains(vid)) {
+            return Ok(());
+        }
+    }
+    delete(&host, &gateway)
+}
+
+/// Removes what belongs to the network and to none of the valid attachments.
+pub fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
+    let mut errors = Vec::new();
+    if let Some(ipam) = &request.ipam {
+        errors.extend(ipam.gc().err().map(Error::from));
+    }
+    if let ValidAttachments::List(list) = &request.valid {
+        let valid: Vec<Owner> = list
+            .iter()
+            .map(|a| Owner {
+                network: request.network.to_string(),
+                container_id: a.container_id.clone(),
+                ifname: a.ifname.clone(),
+            })
+            .collect();
+        errors.extend(collect_links(request.network.as_str(), &valid).err());
+        errors.extend(collect_rules(request.network.as_str(), &valid).err());
+    }
+    Error::join(errors)
+}
+
+fn collect_rules(network: &str, valid: &[Owner]) -> Result<(), Error> {
+    let mut filter = Netfilter::open()?;
+    let collected = filter.collect(network, valid, KINDS[0] | KINDS[1]);
+    log_warnings(&mut filter);
+    Ok(collected?)
+}
+
+/// Removes the pairs whose alias names an attachment of the network that is not valid any more.
+fn collect_links(network: &str, valid: &[Owner]) -> Result<(), Error> {
+    let host = Handle::host()?;
+    let prefix = format!("{}-", netfilter::network_hash(network));
+    let valid: Vec<String> = valid.iter().map(Owner::instance_hash).collect();
+    let mut errors = Vec::new();
+    for link in host.links()? {
+        let stale =
+            is_of_instance(&link, &prefix) && !valid.iter().any(|v| is_of_instance(&link, v));
+        if stale {
+            errors.extend(delete(&host, &link).err());
+        }
+    }
+    Error::join(errors)
+}

@@ -1,0 +1,172 @@
+//! What can go wrong in `bridge`.
+
+use cni_types::code;
+use ipnetwork::IpNetwork;
+use skel::{DelegateError, PluginError};
+
+/// What can go wrong in `bridge`.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// `bridge` cannot be an interface's name.
+    #[error("invalid bridge name {name:?}: {why}")]
+    BridgeName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: cni_types::NameError,
+    },
+    /// IPAM and an interface that stays down.
+    #[error("cannot use IPAM when DisableContainerInterface flag is set")]
+    IpamOnDisabledInterface,
+    /// Two settings that contradict each other.
+    #[error("cannot set hairpin mode and promiscuous mode at the same time")]
+    HairpinAndPromiscuous,
+    /// `ipMasqBackend` names none.
+    #[error("unknown ipmasq backend {0:?}")]
+    MasqueradeBackend(String),
+    /// `vlan` is none.
+    #[error("invalid VLAN ID {0} (must be between 0 and 4094)")]
+    VlanId(i64),
+    /// `vlanTrunk` cannot be read.
+    #[error("{0}")]
+    Trunk(&'static str),
+    /// A MAC address that is none.
+    #[error("invalid args {text} for MAC addr: {source}")]
+    Mac {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        source: netlink::Error,
+    },
+    /// The bridge's name belongs to something else.
+    #[error("{name:?} already exists but is not a bridge (it is {kind})")]
+    NotABridge {
+        /// The name.
+        name: String,
+        /// What it is.
+        kind: String,
+    },
+    /// A VLAN is asked for on a bridge that would not keep it apart.
+    #[error("bridge {0:?} exists and does not filter VLANs, so a VLAN on it would isolate nothing")]
+    NotFiltering(String),
+    /// The name of a VLAN's gateway interface belongs to something else.
+    #[error("{0:?} already exists but is not the gateway interface of a VLAN (a veth)")]
+    NotAVlanGateway(String),
+    /// The container has an interface of that name already.
+    #[error("container veth name ({0:?}) already exists in the container")]
+    InterfaceExists(String),
+    /// IPAM gave no address.
+    #[error("IPAM plugin returned missing IP config")]
+    NoAddress,
+    /// IPv6 is off on the host, where the gateway address would have to be.
+    #[error(
+        "IPv6 is disabled on this host ({setting}), but network {network:?} has the address {address}"
+    )]
+    Ipv6Disabled {
+        /// Name of the network.
+        network: String,
+        /// The container's address.
+        address: IpNetwork,
+        /// What switches it off.
+        setting: String,
+    },
+    /// The bridge carries an address of another subnet.
+    #[error("{bridge:?} already has an IP address different from {wanted}: {found}")]
+    AddressConflict {
+        /// The interface that would get the gateway address.
+        bridge: String,
+        /// The address that this network needs.
+        wanted: IpNetwork,
+        /// The address that is in the way.
+        found: IpNetwork,
+    },
+    /// IPAM failed.
+    #[error(transparent)]
+    Ipam(#[from] DelegateError),
+    /// The kernel refused a change.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// The packet filter refused.
+    #[error(transparent)]
+    Netfilter(#[from] netfilter::Error),
+    /// CHECK needs the result of the ADD.
+    #[error("Required prevResult missing")]
+    NoPrevResult,
+    /// CHECK: something is not as ADD left it.
+    #[error("{0}")]
+    Check(String),
+    /// STATUS: an ADD would fail.
+    #[error("bridge cannot masquerade with the {backend} backend: {source}")]
+    NotReady {
+        /// The backend that an ADD would use.
+        backend: netfilter::Backend,
+        /// Why it cannot be used.
+        source: netfilter::Error,
+    },
+    /// Several things failed; a DEL or GC goes on past each.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Error>),
+}
+
+impl Error {
+    /// Nothing if the list is empty, the error if it is one, else all of them together.
+    pub(crate) fn join(mut errors: Vec<Self>) -> Result<(), Self> {
+        match errors.len() {
+            0 => Ok(()),
+            1 => errors.pop().map_or(Ok(()), Err),
+            _ => Err(Self::Several(errors)),
+        }
+    }
+}
+
+impl PluginError for Error {
+    fn code(&self) -> u32 {
+        match self {
+            Self::BridgeName { .. }
+            | Self::IpamOnDisabledInterface
+            | Self::HairpinAndPromiscuous
+            | Self::MasqueradeBackend(_)
+            | Self::VlanId(_)
+            | Self::Trunk(_)
+            | Self::Mac { .. }
+            | Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
+            Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
+                code::INVALID_NETNS
+            }
+            Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
+            Self::NotReady { .. } => code::PLUGIN_NOT_AVAILABLE,
+            _ => code::INTERNAL,
+        }
+    }
+
+    fn details(&self) -> String {
+        match self {
+            Self::NotABridge { .. } => {
+                "choose another name for the key \"bridge\", or remove that interface".to_owned()
+            }
+            Self::NotFiltering(bridge) => format!(
+                "ip link set {bridge} type bridge vlan_filtering 1, or remove the bridge and let the plugin make it"
+            ),
+            Self::InterfaceExists(_) => {
+                "a DEL for this container was not made, or another network uses the same CNI_IFNAME"
+                    .to_owned()
+            }
+            Self::AddressConflict { bridge, found, .. } => format!(
+                "set forceAddress to replace {found}, or delete the bridge {bridge} once its containers are gone, \
+                 or give the network a subnet that {found} is the gateway of"
+            ),
+            Self::Ipv6Disabled { .. } => {
+                "switch IPv6 on, or take the IPv6 range out of the network's configuration"
+                    .to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn delegated(&self) -> Option<&DelegateError> {
+        match self {
+            Self::Ipam(error) => Some(error),
+            _ => None,
+        }
+    }
+}
