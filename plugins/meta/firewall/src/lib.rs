@@ -1,1 +1,191 @@
-//! Placeholder.
+//! CNI plugin `firewall`: lets the traffic of a container through the host's packet filter, and keeps
+//! containers of other bridges away from it where the configuration says so.
+
+mod config;
+mod error;
+
+use cni_types::SpecVersion;
+use cni_types::conf::ValidAttachments;
+use cni_types::result::CniResult;
+use netfilter::{ApplyOptions, Backend, Hints, Intent, Kinds, Netfilter, Owner};
+use skel::{Added, DelRequest, NetworkRequest, Plugin, Request, Transaction};
+
+pub use config::Config;
+pub use error::Error;
+
+/// What this plugin is responsible for.
+const KINDS: [Kinds; 2] = [Kinds::ADMIT, Kinds::CONFINE];
+
+/// The plugin.
+pub struct Firewall;
+
+impl Plugin for Firewall {
+    const NAME: &'static str = "firewall";
+    // The reference set starts at 0.4.0; 0.3.x has prevResult too, and lists with it exist.
+    const VERSIONS: &'static [SpecVersion] = &[
+        SpecVersion::V0_3_0,
+        SpecVersion::V0_3_1,
+        SpecVersion::V0_4_0,
+        SpecVersion::V1_0_0,
+        SpecVersion::V1_1_0,
+    ];
+
+    type Config = Config;
+    type Error = Error;
+
+    fn add(request: &Request<Config>) -> Result<Added, Error> {
+        let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
+        let wanted = Wanted::new(&request.config, &result)?;
+        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let mut transaction = Transaction::new(Netfilter::open()?);
+        let backend = transaction.choose(request.config.backend(), Kinds::ADMIT)?;
+        let taken_back = owner.clone();
+        transaction.on_failure(
+            "remove the rules of this attachment",
+            move |filter: &mut Netfilter| {
+                filter.remove(&taken_back, KINDS[0] | KINDS[1], &Hints::default())
+            },
+        );
+        for (backend, intents) in wanted.by_backend(backend) {
+            transaction.apply(backend, &owner, intents, &ApplyOptions::default())?;
+        }
+        log_warnings(&mut transaction);
+        Ok(Added::new(result, transaction))
+    }
+
+    fn del(request: &DelRequest<Config>) -> Result<(), Error> {
+        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let result = request.prev_result.clone().unwrap_or_default();
+        let hints = Hints {
+            addresses: result.ips.iter().map(|ip| ip.address.ip()).collect(),
+            bridge: host_interfaces(&result).next(),
+            zone: Some(request.config.zone()),
+            ..Hints::default()
+        };
+        let mut filter = Netfilter::open()?;
+        filter.remove(&owner, KINDS[0] | KINDS[1], &hints)?;
+        log_warnings(&mut filter);
+        Ok(())
+    }
+
+    fn check(request: &Request<Config>) -> Result<(), Error> {
+        let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
+        let wanted = Wanted::new(&request.config, result)?;
+        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let mut filter = Netfilter::open()?;
+        let asked = request.config.backend();
+        filter.verify_any(asked, Kinds::ADMIT, &owner, &wanted.admit)?;
+        if !wanted.confine.is_empty() {
+            filter.verify_any(
+                asked.map(confining),
+                Kinds::CONFINE,
+                &owner,
+                &wanted.confine,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
+        let ValidAttachments::List(valid) = &request.valid else {
+            return Ok(());
+        };
+        let owners: Vec<Owner> = valid
+            .iter()
+            .map(|a| owner(&request.network, &a.container_id, &a.ifname))
+            .collect();
+        let mut filter = Netfilter::open()?;
+        Ok(filter.collect(request.network.as_str(), &owners, KINDS[0] | KINDS[1])?)
+    }
+
+    fn status(request: &NetworkRequest<Config>) -> Result<(), Error> {
+        let policy = request.config.policy()?;
+        let mut filter = Netfilter::open()?;
+        let backend = filter.choose(request.config.backend(), Kinds::ADMIT)?;
+        let not_ready = |backend| move |source| Error::NotReady { backend, source };
+        filter
+            .status(backend, Kinds::ADMIT)
+            .map_err(not_ready(backend))?;
+        if policy.is_some() {
+            let backend = confining(backend);
+            filter
+                .status(backend, Kinds::CONFINE)
+                .map_err(not_ready(backend))?;
+        }
+        Ok(())
+    }
+}
+
+/// The intents of one attachment.
+struct Wanted {
+    admit: Vec<Intent>,
+    confine: Vec<Intent>,
+}
+
+impl Wanted {
+    fn new(config: &Config, result: &CniResult) -> Result<Self, Error> {
+        let admit = result
+            .ips
+            .iter()
+            .map(|ip| Intent::Admit {
+                address: ip.address.ip(),
+                admin_chain: config.admin_chain(),
+                zone: Some(config.zone()),
+            })
+            .collect();
+        let confine = match config.policy()? {
+            None => Vec::new(),
+            Some(policy) => {
+                let mut interfaces = host_interfaces(result);
+                vec![Intent::Confine {
+                    bridge: interfaces.next().ok_or(Error::NoBridge)?,
+                    port: interfaces.next(),
+                    policy,
+                }]
+            }
+        };
+        Ok(Self { admit, confine })
+    }
+
+    fn by_backend(&self, backend: Backend) -> Vec<(Backend, &[Intent])> {
+        let parts = [
+            (backend, self.admit.as_slice()),
+            (confining(backend), self.confine.as_slice()),
+        ];
+        parts
+            .into_iter()
+            .filter(|(_, intents)| !intents.is_empty())
+            .collect()
+    }
+}
+
+/// firewalld has no rule between two bridges; our own table stands beside it.
+fn confining(backend: Backend) -> Backend {
+    match backend {
+        Backend::Firewalld => Backend::Nftables,
+        other => other,
+    }
+}
+
+/// Names of the interfaces that are not in a container, in order: the bridge comes first.
+fn host_interfaces(result: &CniResult) -> impl Iterator<Item = String> + '_ {
+    let on_host = result
+        .interfaces
+        .iter()
+        .filter(|i| i.sandbox.is_empty() && !i.name.is_empty());
+    on_host.map(|i| i.name.clone())
+}
+
+fn owner(network: &impl ToString, container_id: &impl ToString, ifname: &impl ToString) -> Owner {
+    Owner {
+        network: network.to_string(),
+        container_id: container_id.to_string(),
+        ifname: ifname.to_string(),
+    }
+}
+
+fn log_warnings(filter: &mut Netfilter) {
+    for warning in filter.take_warnings() {
+        skel::log::warn(format_args!("firewall: {warning}"));
+    }
+}

@@ -1,2 +1,5 @@
-//! Placeholder.
-fn main() {}
+//! The `firewall` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<firewall::Firewall>()
+}
