@@ -1,1 +1,141 @@
-//! Placeholder.
+//! CNI plugin `portmap`: publishes ports of the container on the host.
+
+mod config;
+mod error;
+mod hairpin;
+mod liveness;
+mod localhost;
+
+use std::time::Duration;
+
+use cni_types::conf::ValidAttachments;
+use cni_types::result::CniResult;
+use ipnetwork::IpNetwork;
+use netfilter::{ApplyOptions, Hints, Kinds, Netfilter, Owner};
+use skel::{Added, DelRequest, NetworkRequest, Plugin, Request, Transaction};
+
+pub use config::Config;
+pub use error::Error;
+
+/// The longest wait for the packet filter.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The plugin.
+pub struct Portmap;
+
+impl Plugin for Portmap {
+    const NAME: &'static str = "portmap";
+
+    type Config = Config;
+    type Error = Error;
+
+    fn add(request: &Request<Config>) -> Result<Added, Error> {
+        let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
+        let requested = request.config.backend()?;
+        let intents = request
+            .config
+            .intents(&addresses(&result, request.ifname.as_str()))?;
+        // Most calls have nothing to publish; they look at nothing else.
+        if intents.is_empty() {
+            return Ok(Added::unchanged(result));
+        }
+        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let mut transaction = Transaction::new(Netfilter::open()?);
+        let backend = transaction.choose(requested, Kinds::PUBLISH)?;
+        let options = ApplyOptions {
+            alive: &|holder, _| liveness::lives(holder),
+            timeout: PATIENCE,
+        };
+        transaction.apply(backend, &owner, &intents, &options)?;
+        let publisher = owner.clone();
+        transaction.on_failure(
+            "withdraw the published ports",
+            move |filter: &mut Netfilter| {
+                filter.remove(&publisher, Kinds::PUBLISH, &Hints::default())
+            },
+        );
+        localhost::open(&mut transaction, &localhost::targets(&intents))?;
+        hairpin::allow(&mut transaction, &owner, &result)?;
+        log_warnings(&mut transaction);
+        Ok(Added::new(result, transaction))
+    }
+
+    fn del(request: &DelRequest<Config>) -> Result<(), Error> {
+        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let result = request.prev_result.clone().unwrap_or_default();
+        let hints = Hints {
+            addresses: result.ips.iter().map(|ip| ip.address.ip()).collect(),
+            ports: request.config.good_ports(),
+            ..Hints::default()
+        };
+        let mut filter = Netfilter::open()?;
+        filter.remove(&owner, Kinds::PUBLISH, &hints)?;
+        log_warnings(&mut filter);
+        Ok(())
+    }
+
+    fn check(request: &Request<Config>) -> Result<(), Error> {
+        let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
+        let requested = request.config.backend()?;
+        let intents = request
+            .config
+            .intents(&addresses(result, request.ifname.as_str()))?;
+        if intents.is_empty() {
+            return Ok(());
+        }
+        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        Netfilter::open()?.verify_any(requested, Kinds::PUBLISH, &owner, &intents)?;
+        localhost::check(&localhost::targets(&intents))
+    }
+
+    fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
+        let ValidAttachments::List(list) = &request.valid else {
+            return Ok(());
+        };
+        let valid: Vec<Owner> = list
+            .iter()
+            .map(|a| owner(&request.network, &a.container_id, &a.ifname))
+            .collect();
+        let mut filter = Netfilter::open()?;
+        filter.collect(request.network.as_str(), &valid, Kinds::PUBLISH)?;
+        log_warnings(&mut filter);
+        Ok(())
+    }
+
+    fn status(request: &NetworkRequest<Config>) -> Result<(), Error> {
+        let requested = request.config.backend()?;
+        // Reports what is wrong with the options that an ADD would use.
+        request.config.intents(&[])?;
+        let mut filter = Netfilter::open()?;
+        let backend = filter.choose(requested, Kinds::PUBLISH)?;
+        filter
+            .status(backend, Kinds::PUBLISH)
+            .map_err(|source| Error::NotReady { backend, source })
+    }
+}
+
+/// The container's first address of each family: of its own interface, or of no interface that is named.
+fn addresses(result: &CniResult, ifname: &str) -> Vec<IpNetwork> {
+    let of_container = result.ips.iter().filter(|ip| {
+        result
+            .interface_of(ip)
+            .is_none_or(|i| i.name == ifname && !i.sandbox.is_empty())
+    });
+    let all: Vec<IpNetwork> = of_container.map(|ip| ip.address).collect();
+    let first = |ipv6: bool| all.iter().copied().find(|ip| ip.is_ipv6() == ipv6);
+    [first(false), first(true)].into_iter().flatten().collect()
+}
+
+fn owner(network: &impl ToString, container_id: &impl ToString, ifname: &impl ToString) -> Owner {
+    Owner {
+        network: network.to_string(),
+        container_id: container_id.to_string(),
+        ifname: ifname.to_string(),
+    }
+}
+
+fn log_warnings(filter: &mut Netfilter) {
+    for warning in filter.take_warnings() {
+        skel::log::warn(format_args!("portmap: {warning}"));
+    }
+}

@@ -1,2 +1,5 @@
-//! Placeholder.
-fn main() {}
+//! The `portmap` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<portmap::Portmap>()
+}

@@ -1,0 +1,75 @@
+//! Access to published ports by 127.0.0.0/8.
+
+use std::net::IpAddr;
+
+use netfilter::{Intent, Netfilter, Snat};
+use netlink::{Handle, sysctl};
+use skel::{Transaction, log};
+
+use crate::error::Error;
+
+/// The addresses of the container that 127.0.0.0/8 must reach through the interface towards it.
+pub fn targets(intents: &[Intent]) -> Vec<IpAddr> {
+    let mut targets = Vec::new();
+    for intent in intents {
+        let Intent::Publish {
+            host_ip, to, snat, ..
+        } = intent
+        else {
+            continue;
+        };
+        let from_loopback = host_ip.is_none_or(|ip| ip.is_unspecified() || ip.is_loopback());
+        let address = to.ip();
+        if *snat != Snat::None && to.is_ipv4() && from_loopback && !targets.contains(&address) {
+            targets.push(address);
+        }
+    }
+    targets
+}
+
+/// Lets packets from 127.0.0.0/8 be forwarded to the container. The switch belongs to the interface, which
+/// other containers share, so it stays on; what could come back in through it is dropped from then on.
+pub fn open(transaction: &mut Transaction<Netfilter>, targets: &[IpAddr]) -> Result<(), Error> {
+    let host = Handle::host()?;
+    for target in targets {
+        let Some(interface) = towards(&host, *target)? else {
+            log::warn(format_args!(
+                "portmap: no route to {target}; 127.0.0.0/8 cannot reach it"
+            ));
+            continue;
+        };
+        transaction.guard_localnet(&interface)?;
+        let path = sysctl::conf("ipv4", &interface, "route_localnet")?;
+        if sysctl::ensure(&path, "1")? {
+            log::info(format_args!("{} = 1", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Fails if an interface towards the container is closed again.
+pub fn check(targets: &[IpAddr]) -> Result<(), Error> {
+    let host = Handle::host()?;
+    for target in targets {
+        let Some(interface) = towards(&host, *target)? else {
+            continue;
+        };
+        if sysctl::read(&sysctl::conf("ipv4", &interface, "route_localnet")?)? != "1" {
+            return Err(Error::RouteLocalnet(interface));
+        }
+    }
+    Ok(())
+}
+
+/// Name of the interface by which packets to that address leave.
+fn towards(host: &Handle, target: IpAddr) -> Result<Option<String>, Error> {
+    let way = match host.way_to(target) {
+        Ok(way) if !way.local => way,
+        Ok(_) => return Ok(None),
+        Err(error) => {
+            log::debug(format_args!("{error}"));
+            return Ok(None);
+        }
+    };
+    Ok(Some(host.link_by_index(way.oif)?.name))
+}
