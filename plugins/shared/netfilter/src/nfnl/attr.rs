@@ -69,6 +69,18 @@ impl Writer {
         self
     }
 
+    /// Adds everything another writer holds.
+    pub fn append(&mut self, other: &Self) -> &mut Self {
+        self.buf.extend_from_slice(&other.buf);
+        self.overflow |= other.overflow;
+        self
+    }
+
+    /// The attributes written so far.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(&self.buf)
+    }
+
     /// Bytes written so far.
     pub fn len(&self) -> usize {
         self.buf.len()
@@ -101,6 +113,8 @@ pub struct Attr<'a> {
     pub kind: u16,
     /// Its value.
     pub value: &'a [u8],
+    /// Whether it is marked as holding attributes. Not every kernel marks what it sends.
+    pub nested: bool,
 }
 
 impl<'a> Attr<'a> {
@@ -157,9 +171,11 @@ impl<'a> Iterator for Reader<'a> {
         let len = usize::from(u16::from_ne_bytes([len0, len1]));
         let value = self.rest.get(HEADER..len)?;
         self.rest = self.rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+        let kind = u16::from_ne_bytes([kind0, kind1]);
         Some(Attr {
-            kind: u16::from_ne_bytes([kind0, kind1]) & TYPE_MASK,
+            kind: kind & TYPE_MASK,
             value,
+            nested: kind & NESTED != 0,
         })
     }
 }

@@ -18,6 +18,7 @@ const GENERATION: u16 = 1;
 pub struct Batch {
     generation: Option<u32>,
     requests: Vec<Request>,
+    dry_run: bool,
 }
 
 impl Batch {
@@ -30,7 +31,15 @@ impl Batch {
     pub fn at_generation(generation: u32) -> Self {
         Self {
             generation: Some(generation),
-            requests: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// An empty batch that the kernel checks as if it were to be carried out, and then forgets.
+    pub fn dry_run() -> Self {
+        Self {
+            dry_run: true,
+            ..Self::default()
         }
     }
 
@@ -81,10 +90,9 @@ impl Batch {
         }
         let mut bytes = Vec::new();
         let mut sequence = first;
-        for request in std::iter::once(begin)
-            .chain(self.requests)
-            .chain([frame(BATCH_END)])
-        {
+        // A batch without its end is undone.
+        let end = (!self.dry_run).then(|| frame(BATCH_END));
+        for request in std::iter::once(begin).chain(self.requests).chain(end) {
             bytes.extend(request.encode(sequence)?);
             sequence = sequence.wrapping_add(1);
         }

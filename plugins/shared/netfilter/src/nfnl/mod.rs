@@ -16,4 +16,7 @@ pub use batch::{Batch, Refusal};
 pub use message::{Family, Request};
 pub use objects::{Chain, Data, Element, Expr, Hook, Rule, Set, Table, Verdict};
 pub use socket::Socket;
-pub use udata::{comment as udata_comment, with_comment as udata_with_comment};
+pub use udata::{
+    comment as udata_comment, entries as udata_entries, push as udata_push,
+    with_comment as udata_with_comment,
+};

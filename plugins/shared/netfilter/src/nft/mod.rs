@@ -1,7 +1,30 @@
 //! The nftables backend: our own tables, spoken over netlink.
+//!
+//! Everything per container is an element of a set or map whose comment is the owner's. The fixed part (`layout`) is
+//! written once. docs/nftables.md describes the tables for operators.
+
+mod apply;
+mod attempt;
+mod chain;
+mod claims;
+mod collect;
+mod entry;
+mod expr;
+mod layout;
+mod localnet;
+mod matches;
+mod plan;
+mod record;
+mod remove;
+mod sets;
+mod status;
+mod subnet;
+mod verify;
+
+pub(crate) use localnet::guard as guard_localnet;
 
 use crate::carrier::{Carrier, Context};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::intent::{Intent, Kinds};
 use crate::netfilter::{ApplyOptions, Hints};
 use crate::owner::Owner;
@@ -9,43 +32,42 @@ use crate::owner::Owner;
 /// The backend.
 pub(crate) struct Nftables;
 
-fn unavailable() -> Error {
-    Error::Unavailable {
-        what: "the nftables backend".into(),
-        reason: "this build does not have it".into(),
-    }
-}
-
 impl Carrier for Nftables {
     fn apply(
         &self,
-        _: &mut Context<'_>,
-        _: &Owner,
-        _: &[Intent],
-        _: &ApplyOptions<'_>,
+        context: &mut Context<'_>,
+        owner: &Owner,
+        intents: &[Intent],
+        options: &ApplyOptions<'_>,
     ) -> Result<()> {
-        Err(unavailable())
+        apply::apply(context, owner, intents, options)
     }
 
-    fn remove(&self, _: &mut Context<'_>, _: &Owner, _: Kinds, _: &Hints) -> Result<()> {
-        Err(unavailable())
+    fn remove(
+        &self,
+        context: &mut Context<'_>,
+        owner: &Owner,
+        kinds: Kinds,
+        _: &Hints,
+    ) -> Result<()> {
+        remove::remove(context.socket, owner, kinds)
     }
 
-    fn verify(&self, _: &mut Context<'_>, _: &Owner, _: &[Intent]) -> Result<()> {
-        Err(unavailable())
+    fn verify(&self, context: &mut Context<'_>, owner: &Owner, intents: &[Intent]) -> Result<()> {
+        verify::verify(context.socket, owner, intents)
     }
 
-    fn collect(&self, _: &mut Context<'_>, _: &str, _: &[Owner], _: Kinds) -> Result<()> {
-        Err(unavailable())
+    fn collect(
+        &self,
+        context: &mut Context<'_>,
+        network: &str,
+        valid: &[Owner],
+        kinds: Kinds,
+    ) -> Result<()> {
+        collect::collect(context.socket, network, valid, kinds)
     }
 
-    fn status(&self, context: &mut Context<'_>, _: Kinds) -> Result<()> {
-        context.socket.generation()?;
-        Err(unavailable())
+    fn status(&self, context: &mut Context<'_>, kinds: Kinds) -> Result<()> {
+        status::status(context.socket, kinds)
     }
-}
-
-/// See [`crate::Netfilter::guard_localnet`].
-pub(crate) fn guard_localnet(_: &mut Context<'_>, _: &str) -> Result<()> {
-    Err(unavailable())
 }

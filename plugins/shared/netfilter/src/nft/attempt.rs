@@ -1,0 +1,110 @@
+//! Trying a transaction until it goes through: what a refusal teaches, and when to give up.
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::nfnl::Refusal;
+
+/// Refusals that mean "others were faster": the ruleset moved on, a lock was held, a module was being loaded.
+const PASSING: [i32; 4] = [
+    85, /* ERESTART */
+    11, /* EAGAIN */
+    4,  /* EINTR */
+    16, /* EBUSY */
+];
+const ENOENT: i32 = 2;
+const EEXIST: i32 = 17;
+/// More surprises than this are no bad luck.
+const SURPRISES_MAX: u32 = 64;
+
+/// What earlier refusals of one transaction have taught.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    until: Instant,
+    timeout: Duration,
+    surprises: u32,
+    /// Something exists already: look at what is there before adding.
+    pub inspect: bool,
+    /// Something is missing: see which chains must be made.
+    pub chains: bool,
+    /// Something is still missing: write the fixed part of the tables.
+    pub layout: bool,
+}
+
+impl Attempt {
+    pub fn new(timeout: Duration) -> Self {
+        let until = Instant::now() + timeout;
+        Self {
+            until,
+            timeout,
+            surprises: 0,
+            inspect: false,
+            chains: false,
+            layout: false,
+        }
+    }
+
+    /// Learns from a refusal; an error if trying again makes no sense.
+    pub fn learn(&mut self, refusal: Refusal, what: &str) -> Result<()> {
+        if refusal
+            .errors
+            .iter()
+            .all(|(_, errno, _)| PASSING.contains(errno))
+        {
+            return self.again(what);
+        }
+        let (exists, missing) = (refusal.has(EEXIST), refusal.has(ENOENT));
+        let expected = |errno: &i32| [EEXIST, ENOENT].contains(errno) || PASSING.contains(errno);
+        if self.surprises >= SURPRISES_MAX
+            || !refusal.errors.iter().all(|(_, errno, _)| expected(errno))
+        {
+            return Err(unavailable(refusal, what));
+        }
+        self.surprises += 1;
+        self.inspect |= exists;
+        self.layout |= missing && self.chains;
+        self.chains |= missing;
+        self.again(what)
+    }
+
+    fn again(&self, what: &str) -> Result<()> {
+        if Instant::now() < self.until {
+            return Ok(());
+        }
+        let reason = format!(
+            "other programs kept changing the ruleset for {:?}",
+            self.timeout
+        );
+        Err(Error::Busy {
+            what: what.into(),
+            reason,
+        })
+    }
+}
+
+/// A refusal that will not pass. Missing permission and missing kernel parts are told apart from plain errors.
+pub(super) fn unavailable(refusal: Refusal, what: &str) -> Error {
+    const EPERM: i32 = 1;
+    const UNSUPPORTED: [i32; 4] = [
+        95, /* EOPNOTSUPP */
+        93, /* EPROTONOSUPPORT */
+        97, /* EAFNOSUPPORT */
+        38, /* ENOSYS */
+    ];
+    let (errno, _) = refusal.first();
+    if errno == EPERM {
+        let reason = "permission denied; CAP_NET_ADMIN is needed in this network namespace".into();
+        return Error::Unavailable {
+            what: "nftables".into(),
+            reason,
+        };
+    }
+    if UNSUPPORTED.contains(&errno) {
+        let reason = format!("the kernel lacks a part of nf_tables needed to {what} ({refusal})");
+        return Error::Unavailable {
+            what: "nftables".into(),
+            reason,
+        };
+    }
+    refusal.into_error(what)
+}

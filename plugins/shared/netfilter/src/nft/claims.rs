@@ -1,0 +1,234 @@
+//! Who holds a key we want, and what may be done about it.
+
+use std::net::IpAddr;
+
+use super::entry::{Entry, Slot, destination_address};
+use super::plan::is_claim;
+use super::record::{Place, Record};
+use super::sets::{Field, SetId, TABLE};
+use crate::error::{Error, Result};
+use crate::intent::{Kinds, Protocol};
+use crate::netfilter::ApplyOptions;
+use crate::nfnl::{Data, Element, Request, Socket};
+use crate::owner::{Holder, Owner};
+
+/// A claim on a host port, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Claim {
+    v6: bool,
+    protocol: u8,
+    port: u16,
+    host: Option<IpAddr>,
+}
+
+impl Claim {
+    fn of(slot: &Slot) -> Option<Self> {
+        if !is_claim(slot) {
+            return None;
+        }
+        let mut host = None;
+        let mut rest = slot.key.as_slice();
+        let (mut protocol, mut port) = (0, 0);
+        for field in slot.set.key() {
+            let (component, after) = rest.split_at_checked(field.padded())?;
+            rest = after;
+            match field {
+                Field::Ip4 => {
+                    host = component
+                        .first_chunk::<4>()
+                        .map(|octets| IpAddr::from(*octets))
+                }
+                Field::Ip6 => {
+                    host = component
+                        .first_chunk::<16>()
+                        .map(|octets| IpAddr::from(*octets))
+                }
+                Field::Proto => protocol = *component.first()?,
+                Field::Port => port = u16::from_be_bytes(*component.first_chunk::<2>()?),
+                Field::Ether | Field::Name => return None,
+            }
+        }
+        let v6 = matches!(slot.set, SetId::Publish6 | SetId::PublishAt6);
+        Some(Self {
+            v6,
+            protocol,
+            port,
+            host,
+        })
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let same_port =
+            self.v6 == other.v6 && self.protocol == other.protocol && self.port == other.port;
+        same_port && (self.host.is_none() || other.host.is_none() || self.host == other.host)
+    }
+}
+
+/// Whether two elements claim the same host port: an address of its own overlaps the claim on all addresses.
+pub(crate) fn overlap(one: &Slot, other: &Slot) -> bool {
+    match (Claim::of(one), Claim::of(other)) {
+        (Some(one), Some(other)) => one.overlaps(&other),
+        _ => false,
+    }
+}
+
+/// Elements of others that overlap a claim under another key. The same key is found out by the kernel.
+pub(super) fn overlapping(socket: &mut Socket, claim: &Slot) -> Result<Vec<(Slot, Element)>> {
+    let Some(wanted) = Claim::of(claim) else {
+        return Ok(Vec::new());
+    };
+    let (any, at) = if wanted.v6 {
+        (SetId::Publish6, SetId::PublishAt6)
+    } else {
+        (SetId::Publish4, SetId::PublishAt4)
+    };
+    if wanted.host.is_some() {
+        let key = claim
+            .key
+            .get(claim.key.len().saturating_sub(8)..)
+            .unwrap_or_default()
+            .to_vec();
+        let slot = Slot { set: any, key };
+        let found = socket.element(any.family(), TABLE, any.name(), &slot.key)?;
+        return Ok(found.map(|element| (slot, element)).into_iter().collect());
+    }
+    let found = socket.elements(at.family(), TABLE, at.name())?;
+    let slots = found.into_iter().map(|element| {
+        (
+            Slot {
+                set: at,
+                key: element.key.clone(),
+            },
+            element,
+        )
+    });
+    Ok(slots.filter(|(slot, _)| overlap(slot, claim)).collect())
+}
+
+/// The element that has the key of a wanted one.
+pub(super) fn occupant(socket: &mut Socket, entry: &Entry) -> Result<Option<Element>> {
+    socket.element(
+        entry.slot.set.family(),
+        TABLE,
+        entry.slot.set.name(),
+        &entry.slot.key,
+    )
+}
+
+/// What must go before ours can come: slots to delete, and messages that mend the loser's record.
+#[derive(Debug, Default)]
+pub(super) struct Displaced {
+    pub slots: Vec<Slot>,
+    pub mending: Vec<Request>,
+    /// Who lost something, for a log.
+    pub losers: Vec<String>,
+}
+
+impl Displaced {
+    /// Plans to displace the element at `slot`, which stands in the way of `owner`. A port of a live holder is an error.
+    pub fn displace(
+        &mut self,
+        socket: &mut Socket,
+        owner: &Owner,
+        slot: &Slot,
+        element: &Element,
+        kind: Kinds,
+        options: &ApplyOptions<'_>,
+    ) -> Result<()> {
+        if self.slots.contains(slot) {
+            return Ok(());
+        }
+        let Some(holder) = element.comment().as_deref().and_then(Holder::parse) else {
+            self.slots.push(slot.clone());
+            return Ok(());
+        };
+        if !holder.is(owner) {
+            if let Some(claim) = Claim::of(slot) {
+                refuse_live_holder(&claim, &holder, element, options)?;
+            }
+            self.losers
+                .push(format!("{slot} was taken over from {holder}"));
+        }
+        let place = Place::from_hash(&holder.instance_hash, kind);
+        match Record::load(socket, &place)? {
+            // A dead holder's ports all go, and so do our own earlier ones; of an address only what is in the way.
+            Some((record, own)) if is_claim(slot) || holder.is(owner) => {
+                self.slots.extend(record.slots.into_iter().chain(own));
+            }
+            Some((mut record, own)) => {
+                record.slots.retain(|known| known != slot);
+                self.slots.extend(own);
+                if !record.slots.is_empty() {
+                    self.mending
+                        .extend(record.write(&place, &element.comment().unwrap_or_default())?);
+                }
+            }
+            None => {}
+        }
+        if !self.slots.contains(slot) {
+            self.slots.push(slot.clone());
+        }
+        Ok(())
+    }
+}
+
+fn refuse_live_holder(
+    claim: &Claim,
+    holder: &Holder,
+    element: &Element,
+    options: &ApplyOptions<'_>,
+) -> Result<()> {
+    let address = match &element.data {
+        Some(Data::Value(value)) => destination_address(value),
+        _ => None,
+    };
+    let alive = address.is_none_or(|address| (options.alive)(holder, address));
+    match Protocol::from_number(claim.protocol) {
+        Some(protocol) if alive => Err(Error::PortTaken {
+            port: claim.port,
+            protocol,
+            host_ip: claim.host,
+            holder: Box::new(holder.clone()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::entry::Key;
+
+    fn slot(host: Option<IpAddr>, protocol: Protocol, port: u16) -> Slot {
+        match host {
+            None => Slot {
+                set: SetId::Publish4,
+                key: Key::port(protocol, port).0,
+            },
+            Some(ip) => Slot {
+                set: SetId::PublishAt4,
+                key: Key::address(ip).and_port(protocol, port).0,
+            },
+        }
+    }
+
+    #[test]
+    fn all_addresses_overlap_each() {
+        let (one, two) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let any = slot(None, Protocol::Tcp, 80);
+        assert!(overlap(&any, &any));
+        assert!(overlap(&any, &slot(Some(one), Protocol::Tcp, 80)));
+        assert!(overlap(&slot(Some(one), Protocol::Tcp, 80), &any));
+        assert!(!overlap(
+            &slot(Some(one), Protocol::Tcp, 80),
+            &slot(Some(two), Protocol::Tcp, 80)
+        ));
+        assert!(!overlap(&any, &slot(None, Protocol::Udp, 80)));
+        assert!(!overlap(&any, &slot(None, Protocol::Tcp, 81)));
+        let v6 = Slot {
+            set: SetId::Publish6,
+            key: any.key.clone(),
+        };
+        assert!(!overlap(&any, &v6));
+    }
+}

@@ -1,0 +1,102 @@
+//! Removing what an owner has, found through its records.
+
+use std::time::Duration;
+
+use super::attempt::Attempt;
+use super::entry::{Key, Slot};
+use super::record::{Place, Record};
+use super::sets::{SetId, TABLE};
+use crate::error::Result;
+use crate::intent::Kinds;
+use crate::nfnl::{Batch, Family, Socket};
+use crate::owner::Owner;
+
+const ENOENT: i32 = 2;
+/// A removal must go through if it can at all; it waits for nothing but other writers.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Removes what the owner has of these kinds, and chains nobody uses any more.
+pub(super) fn remove(socket: &mut Socket, owner: &Owner, kinds: Kinds) -> Result<()> {
+    let places: Vec<_> = kinds.iter().map(|kind| Place::of(owner, kind)).collect();
+    remove_records(
+        socket,
+        &places,
+        &format!("remove the {kinds} rules of {owner}"),
+    )
+}
+
+/// Removes these records and all they refer to.
+pub(super) fn remove_records(socket: &mut Socket, places: &[Place], what: &str) -> Result<()> {
+    let mut attempt = Attempt::new(TIMEOUT);
+    let mut gone: Vec<Slot> = Vec::new();
+    loop {
+        let generation = socket.generation()?;
+        let (mut slots, mut chains) = (Vec::new(), Vec::new());
+        for place in places {
+            if let Some((record, own)) = Record::load(socket, place)? {
+                slots.extend(record.slots.into_iter().chain(own));
+                chains.extend(record.chains);
+            }
+        }
+        slots.retain(|slot| !gone.contains(slot));
+        let mut batch = Batch::at_generation(generation);
+        for slot in &slots {
+            batch.push(slot.delete());
+        }
+        match socket.commit(batch) {
+            Ok(()) => {
+                drop_idle_chains(socket, chains);
+                return Ok(());
+            }
+            // Somebody deleted elements by hand; the rest still has to go.
+            Err(refusal) if refusal.has(ENOENT) => {
+                let missing = refusal
+                    .errors
+                    .iter()
+                    .filter(|(_, errno, _)| *errno == ENOENT);
+                gone.extend(missing.filter_map(|(index, ..)| slots.get((*index)?).cloned()));
+                attempt.learn(refusal, what)?;
+            }
+            Err(refusal) => attempt.learn(refusal, what)?,
+        }
+    }
+}
+
+/// Deletes chains unless something still leads to them, which the kernel knows best. A chain that stays does no harm,
+/// so nothing here is an error.
+pub(super) fn drop_idle_chains(socket: &mut Socket, mut chains: Vec<String>) {
+    chains.sort();
+    chains.dedup();
+    for chain in chains {
+        let mut batch = Batch::new();
+        for slot in shared_slots(socket, &chain) {
+            batch.push(slot.delete());
+        }
+        batch.delete_chain(Family::Inet, TABLE, &chain);
+        let _ = socket.commit(batch);
+    }
+}
+
+/// Elements that live and die with a bridge's chain. The bridge stays policed while its other chain is there.
+fn shared_slots(socket: &mut Socket, chain: &str) -> Vec<Slot> {
+    let (map, bridge, other) = match (
+        chain.strip_prefix("confine-"),
+        chain.strip_prefix("isolate-"),
+    ) {
+        (Some(bridge), _) => (SetId::Confine, bridge, "isolate-"),
+        (_, Some(bridge)) => (SetId::Isolate, bridge, "confine-"),
+        _ => return Vec::new(),
+    };
+    let mut slots = vec![Slot {
+        set: map,
+        key: Key::name(bridge).0,
+    }];
+    let other = socket.chain(Family::Inet, TABLE, &format!("{other}{bridge}"));
+    if matches!(other, Ok(None)) {
+        slots.push(Slot {
+            set: SetId::Policed,
+            key: Key::name(bridge).0,
+        });
+    }
+    slots
+}
