@@ -23,7 +23,9 @@
 mod boot;
 mod error;
 mod files;
+mod index;
 mod lease;
+mod leases;
 mod lock;
 mod order;
 mod range;

@@ -38,19 +38,18 @@ impl Snapshot {
         self.leases.remove(&key(address));
     }
 
-    /// The owner's leases, and those in the early format of its container.
-    pub(crate) fn of(&self, owner: &Owner) -> (Vec<IpAddr>, Vec<IpAddr>) {
-        let pick = |test: fn(&Holder, &Owner) -> bool| {
-            self.iter()
-                .filter(|(_, holder)| test(holder, owner))
-                .map(|(address, _)| address)
-                .collect()
-        };
-        (pick(Holder::is), pick(Holder::is_id_of))
+    /// Leases of the owner, in either format.
+    pub(crate) fn of(&self, owner: &Owner) -> Vec<IpAddr> {
+        let mine = |holder: &Holder| holder.is(owner) || holder.is_id_of(owner);
+        let found = self.iter().filter(|(_, holder)| mine(holder));
+        found.map(|(address, _)| address).collect()
     }
 
     /// The first address from `from` to `to` (both included) without a file.
     pub(crate) fn next_free(&self, mut from: u128, to: u128) -> Option<u128> {
+        if from > to {
+            return None;
+        }
         for taken in self.leases.range(from..=to).map(|(k, _)| *k) {
             if taken != from {
                 break;
