@@ -7,6 +7,7 @@
 //! * [`net`]: network namespaces, links and the small world around a host;
 //! * [`chain`]: runs a network list the way a runtime does;
 //! * [`facts`]: what a result says;
+//! * [`libcni`]: the library of a runtime, under `cnitool`;
 //! * [`probe`]: sends real packets and tells who was seen as the sender;
 //! * [`snapshot`]: what a host namespace holds, and how two moments differ;
 //! * [`lists`]: the network lists that real runtimes ship.
@@ -14,6 +15,7 @@
 pub mod chain;
 pub mod error;
 pub mod facts;
+pub mod libcni;
 pub mod lists;
 pub mod net;
 pub mod plugin;

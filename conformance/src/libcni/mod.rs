@@ -1,0 +1,274 @@
+//! A runtime's library: loads network lists, executes plugins, remembers attachments.
+//!
+//! It does what the Go library does and keeps its files readable both ways, except where that is
+//! known to hurt:
+//!
+//! * a failed ADD is taken back, unless the attachment was there before;
+//! * DEL goes past a plugin that fails and reports every failure;
+//! * an answer in another version is converted before anybody sees it;
+//! * names are checked before they become part of a path, and a cache file is trusted only if its
+//!   content names the attachment asked for;
+//! * one bad file does not hide the networks in the others;
+//! * GC detaches with the configuration that was used to attach, and says so when it cannot read
+//!   the cache;
+//! * a plugin that hangs is killed with all its children, and its standard error is seen at once.
+
+mod add;
+mod cache;
+mod check;
+mod del;
+mod error;
+mod exec;
+mod find;
+mod gc;
+mod load;
+mod outcome;
+mod probe;
+
+#[cfg(test)]
+mod testing;
+
+pub use cache::{Cache, CacheError, Cached, Key};
+pub use error::{CallError, Error, Result};
+pub use exec::RunError;
+pub use find::{FindError, find};
+pub use load::{LoadError, list_from_file, load, plugin_from_file};
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cni_types::conf::Request;
+use cni_types::{ContainerId, IfName, Map, NetworkList, NetworkName, PluginConf, Value, json};
+
+/// How long one plugin may take unless [`Cni::deadline`] says otherwise.
+pub const DEADLINE: Duration = Duration::from_secs(240);
+
+/// A runtime: where the plugins are, and where attachments are remembered.
+#[derive(Clone, Debug)]
+pub struct Cni {
+    plugin_dirs: Vec<PathBuf>,
+    cache: Cache,
+    deadline: Duration,
+    forward_stderr: bool,
+}
+
+/// One attachment, as the runtime asks for it.
+#[derive(Clone, Debug)]
+pub struct RuntimeConf {
+    /// The container.
+    pub container_id: ContainerId,
+    /// Its network namespace; may be empty for DEL when it is gone.
+    pub netns: PathBuf,
+    /// The interface inside it.
+    pub ifname: IfName,
+    /// The pairs of `CNI_ARGS`.
+    pub args: Vec<(String, String)>,
+    /// Capability arguments, for all plugins; each gets what its `capabilities` name.
+    pub capability_args: Map<String, Value>,
+}
+
+impl RuntimeConf {
+    /// An attachment without arguments.
+    pub fn new(container_id: ContainerId, netns: impl Into<PathBuf>, ifname: IfName) -> Self {
+        RuntimeConf {
+            container_id,
+            netns: netns.into(),
+            ifname,
+            args: Vec::new(),
+            capability_args: Map::new(),
+        }
+    }
+}
+
+/// A command of the protocol.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Command {
+    /// Attach.
+    Add,
+    /// Compare with what was promised.
+    Check,
+    /// Detach.
+    Del,
+    /// Free what is not listed.
+    Gc,
+    /// Could an ADD work?
+    Status,
+    /// Which versions?
+    Version,
+}
+
+impl Command {
+    /// The command as in `CNI_COMMAND`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Command::Add => "ADD",
+            Command::Check => "CHECK",
+            Command::Del => "DEL",
+            Command::Gc => "GC",
+            Command::Status => "STATUS",
+            Command::Version => "VERSION",
+        }
+    }
+
+    /// The command as error messages name it.
+    const fn word(self) -> &'static str {
+        match self {
+            Command::Add => "add",
+            Command::Check => "check",
+            Command::Del => "delete",
+            Command::Gc => "gc",
+            Command::Status => "status",
+            Command::Version => "version",
+        }
+    }
+}
+
+impl Cni {
+    /// A runtime that finds plugins in these directories, first match wins, and remembers
+    /// attachments where every runtime of the host does, in [`Cache::DEFAULT_DIR`].
+    pub fn new(plugin_dirs: impl IntoIterator<Item = PathBuf>) -> Self {
+        Cni {
+            plugin_dirs: plugin_dirs.into_iter().collect(),
+            cache: Cache::new(Cache::DEFAULT_DIR),
+            deadline: DEADLINE,
+            forward_stderr: true,
+        }
+    }
+
+    /// Remembers attachments under another directory.
+    #[must_use]
+    pub fn cache_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cache = Cache::new(dir);
+        self
+    }
+
+    /// Kills a plugin that takes longer than this.
+    #[must_use]
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.deadline = limit;
+        self
+    }
+
+    /// Does not copy what plugins write to standard error to this process's.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.forward_stderr = false;
+        self
+    }
+
+    /// The remembered attachments.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Executes one plugin of a list. The answer is what it printed.
+    fn call(
+        &self,
+        command: Command,
+        plugin: &PluginConf,
+        attachment: Option<&RuntimeConf>,
+        request: &Request<'_>,
+    ) -> Result<Vec<u8>> {
+        let stdin = json::to_string(&plugin.request(request));
+        self.execute(
+            command,
+            &plugin.plugin_type,
+            &environment(attachment),
+            stdin.as_bytes(),
+        )
+        .map_err(|source| Error::Plugin {
+            plugin: plugin.plugin_type.clone(),
+            name: plugin.name.clone(),
+            command,
+            source,
+        })
+    }
+
+    fn execute(
+        &self,
+        command: Command,
+        plugin: &str,
+        environment: &[(&'static str, OsString)],
+        stdin: &[u8],
+    ) -> std::result::Result<Vec<u8>, CallError> {
+        let program = find(plugin, &self.plugin_dirs)?;
+        let mut all = vec![
+            ("CNI_COMMAND", OsString::from(command.as_str())),
+            ("CNI_PATH", join(&self.plugin_dirs)),
+        ];
+        all.extend_from_slice(environment);
+        let output = exec::Invocation {
+            program: &program,
+            environment: &all,
+            stdin,
+            deadline: self.deadline,
+            forward_stderr: self.forward_stderr,
+        }
+        .run()?;
+        Ok(outcome::judge(output)?)
+    }
+}
+
+/// The variables that name the attachment; all of them, empty where there is nothing to say.
+fn environment(attachment: Option<&RuntimeConf>) -> Vec<(&'static str, OsString)> {
+    let values = attachment.map(|rt| {
+        let pairs: Vec<String> = rt
+            .args
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        (
+            rt.container_id.as_str().into(),
+            rt.netns.clone().into_os_string(),
+            rt.ifname.as_str().into(),
+            pairs.join(";").into(),
+        )
+    });
+    let (id, netns, ifname, args): (OsString, OsString, OsString, OsString) =
+        values.unwrap_or_default();
+    vec![
+        ("CNI_CONTAINERID", id),
+        ("CNI_NETNS", netns),
+        ("CNI_IFNAME", ifname),
+        ("CNI_ARGS", args),
+    ]
+}
+
+/// `CNI_PATH`. A directory with a colon in its name cannot be said there, so none is refused.
+fn join(dirs: &[PathBuf]) -> OsString {
+    let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
+    let mut path = OsString::new();
+    for (index, dir) in dirs.iter().enumerate() {
+        if index > 0 {
+            path.push(":");
+        }
+        path.push(dir);
+    }
+    path
+}
+
+/// The request of a list's plugins for one attachment.
+fn attachment_request<'a>(
+    list: &'a NetworkList,
+    rt: &'a RuntimeConf,
+    prev_result: Option<&'a Value>,
+) -> Request<'a> {
+    Request {
+        prev_result,
+        capability_args: Some(&rt.capability_args),
+        ..list_request(list)
+    }
+}
+
+fn list_request(list: &NetworkList) -> Request<'_> {
+    Request {
+        name: &list.name,
+        cni_version: &list.cni_version,
+        ..Request::default()
+    }
+}
+
+fn network_name(list: &NetworkList) -> Result<NetworkName> {
+    Ok(NetworkName::new(list.name.as_str())?)
+}
