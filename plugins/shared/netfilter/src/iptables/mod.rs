@@ -135,12 +135,12 @@ impl Carrier for Iptables {
         })
     }
 
-    fn status(&self, context: &mut Context<'_>, kinds: Kinds) -> Result<()> {
+    fn status(&self, context: &mut Context<'_>, _: Kinds) -> Result<()> {
         let variant = Variant::live(context.socket);
         tool::required(variant, Family::V4, Purpose::Restore)?;
         match variant {
             Variant::Legacy => tool::required(variant, Family::V4, Purpose::Save).map(drop),
-            Variant::Nft => readable_tables(context.socket, kinds),
+            Variant::Nft => Ok(()),
         }
     }
 }
@@ -246,30 +246,4 @@ fn take_away_from(
         failed = Some((edits, error));
     }
     failed.map_or(Ok(()), |(_, error)| Err(error))
-}
-
-/// Fails if a table was made with nft in ways that iptables cannot read, and so refuses to write to.
-fn readable_tables(socket: &mut Socket, kinds: Kinds) -> Result<()> {
-    /// `NFT_SET_ANONYMOUS`.
-    const ANONYMOUS: u32 = 1;
-    let tables = [
-        (NAT, Kinds::MASQUERADE | Kinds::PUBLISH),
-        (FILTER, Kinds::ADMIT | Kinds::CONFINE),
-    ];
-    for (table, _) in tables
-        .into_iter()
-        .filter(|(_, users)| kinds.intersects(*users))
-    {
-        let sets = socket.sets(Family::V4.nfnl(), table)?;
-        if let Some(set) = sets.iter().find(|set| set.flags & ANONYMOUS == 0) {
-            return Err(Error::Unavailable {
-                what: "the iptables backend".to_owned(),
-                reason: format!(
-                    "table ip {table} was made with nft (it has the set {}), and iptables does not write to such a table; choose the nftables backend",
-                    set.name
-                ),
-            });
-        }
-    }
-    Ok(())
 }

@@ -79,7 +79,7 @@ impl Edits {
     }
 
     /// The text for `iptables-restore --noflush`. Removals come first: `-D` takes the first equal rule, which
-    /// must not be a new one.
+    /// must not be a new one. Chains that go may lead to one another, so all are emptied before any is removed.
     pub(crate) fn script(&self) -> String {
         let mut out = String::new();
         for table in [FILTER, NAT] {
@@ -93,10 +93,8 @@ impl Edits {
                 continue;
             }
             out.push_str(&format!("*{table}\n"));
-            for wanted in [true, false] {
-                of_table()
-                    .filter(|op| op.is_removal() == wanted)
-                    .for_each(|op| line(op, &mut out));
+            for pass in [deletions, flushes, drops, additions] {
+                out.extend(of_table().filter_map(pass));
             }
             out.push_str("COMMIT\n");
         }
@@ -105,17 +103,27 @@ impl Edits {
 
     /// The changes that take these back, without the removals among them.
     pub(crate) fn reverse(&self) -> Self {
+        let is_new = |table: Table, chain: &str| {
+            let new = Op::NewChain(chain.to_owned());
+            self.ops.iter().any(|(t, op)| *t == table && *op == new)
+        };
         let mut ops = Vec::new();
         for (table, op) in self.ops.iter().rev() {
             let back = match op {
                 Op::NewChain(chain) => vec![Op::DropChain(chain.clone(), Vec::new())],
+                // They go with their chain.
+                Op::Append(chain, _) | Op::Insert(chain, _, _) if is_new(table, chain) => {
+                    Vec::new()
+                }
                 Op::Append(chain, rule) | Op::Insert(chain, _, rule) => {
                     vec![Op::Delete(chain.clone(), as_text(rule))]
                 }
-                Op::Flush(chain, old) => old
-                    .iter()
-                    .map(|stored| Op::Append(chain.clone(), stored.rule.clone()))
-                    .collect(),
+                Op::Flush(chain, old) => {
+                    let restored = old.iter().map(|stored| stored.rule.clone());
+                    restored
+                        .map(|rule| Op::Append(chain.clone(), rule))
+                        .collect()
+                }
                 Op::Delete(..) | Op::DropChain(..) => Vec::new(),
             };
             ops.extend(back.into_iter().map(|op| (*table, op)));
@@ -135,23 +143,39 @@ fn as_text(rule: &Rule) -> Stored {
     }
 }
 
-fn line(op: &Op, out: &mut String) {
+fn deletions(op: &Op) -> Option<String> {
+    let Op::Delete(chain, stored) = op else {
+        return None;
+    };
+    let text = stored
+        .text
+        .clone()
+        .unwrap_or_else(|| render::text(&stored.rule));
+    Some(format!("-D {chain} {text}\n"))
+}
+
+fn flushes(op: &Op) -> Option<String> {
     match op {
-        Op::NewChain(chain) => out.push_str(&format!("-N {chain}\n")),
-        Op::Flush(chain, _) => out.push_str(&format!("-F {chain}\n")),
-        Op::Append(chain, rule) => out.push_str(&format!("-A {chain} {}\n", render::text(rule))),
-        Op::Insert(chain, at, rule) => {
-            out.push_str(&format!("-I {chain} {at} {}\n", render::text(rule)))
-        }
-        Op::Delete(chain, stored) => {
-            let text = stored
-                .text
-                .clone()
-                .unwrap_or_else(|| render::text(&stored.rule));
-            out.push_str(&format!("-D {chain} {text}\n"));
-        }
-        Op::DropChain(chain, _) => out.push_str(&format!("-F {chain}\n-X {chain}\n")),
+        Op::DropChain(chain, _) => Some(format!("-F {chain}\n")),
+        _ => None,
     }
+}
+
+fn drops(op: &Op) -> Option<String> {
+    match op {
+        Op::DropChain(chain, _) => Some(format!("-X {chain}\n")),
+        _ => None,
+    }
+}
+
+fn additions(op: &Op) -> Option<String> {
+    Some(match op {
+        Op::NewChain(chain) => format!("-N {chain}\n"),
+        Op::Flush(chain, _) => format!("-F {chain}\n"),
+        Op::Append(chain, rule) => format!("-A {chain} {}\n", render::text(rule)),
+        Op::Insert(chain, at, rule) => format!("-I {chain} {at} {}\n", render::text(rule)),
+        Op::Delete(..) | Op::DropChain(..) => return None,
+    })
 }
 
 #[cfg(test)]
@@ -195,7 +219,7 @@ mod tests {
         ]);
         assert_eq!(
             forward.reverse().script(),
-            "*nat\n-D B -j RETURN\n-D A -j RETURN\n-F A\n-X A\n-A B -j ACCEPT\nCOMMIT\n"
+            "*nat\n-D B -j RETURN\n-F A\n-X A\n-A B -j ACCEPT\nCOMMIT\n"
         );
     }
 }

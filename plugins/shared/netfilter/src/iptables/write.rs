@@ -79,18 +79,21 @@ pub(crate) fn remove(context: &mut Context<'_>, edits: &Edits) -> Result<()> {
     for (table, op) in &edits.ops {
         match op {
             Op::Delete(chain, stored) => {
-                let handle = stored.handle.ok_or_else(|| Error::Malformed {
+                let malformed = || Error::Malformed {
                     what: format!("rule of chain {chain}"),
-                })?;
-                batch.delete_rule(family, table, chain, handle);
+                };
+                batch.delete_rule(family, table, chain, stored.handle.ok_or_else(malformed)?);
             }
-            Op::DropChain(chain, rules) => {
-                if !rules.is_empty() {
-                    batch.flush_chain(family, table, chain);
-                }
-                batch.delete_chain(family, table, chain);
+            Op::DropChain(chain, rules) if !rules.is_empty() => {
+                batch.flush_chain(family, table, chain);
             }
-            Op::NewChain(_) | Op::Flush(..) | Op::Append(..) | Op::Insert(..) => {}
+            _ => {}
+        }
+    }
+    // They may have led to one another, so they go when all are empty.
+    for (table, op) in &edits.ops {
+        if let Op::DropChain(chain, _) = op {
+            batch.delete_chain(family, table, chain);
         }
     }
     let what = || format!("remove {} rules", edits.family.tool());

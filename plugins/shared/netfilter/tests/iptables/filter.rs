@@ -1,0 +1,87 @@
+//! Admitting containers to the FORWARD chain.
+
+use super::reference;
+use super::sandbox::*;
+use netfilter::{Error, Intent};
+
+const BOTH: [&str; 2] = ["10.88.0.2/16", "fd00::2/64"];
+
+fn wanted() -> [Intent; 2] {
+    [admit("10.88.0.2"), admit("fd00::2")]
+}
+
+fn without_published(tool: &str) -> String {
+    save(tool, "filter")
+        .lines()
+        .filter(|line| !line.contains("published ports"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+sandboxed! {
+    /// But for the rule for published ports, we write what the reference set writes.
+    fn rules_look_like_the_reference_sets() {
+        sh("ip netns add c1");
+        let config = reference::chained("firewall", "n", &BOTH, "");
+        reference::plugin("firewall", "ADD", "c1", &config);
+        let theirs = [save("iptables", "filter"), save("ip6tables", "filter")];
+        sh("for t in iptables ip6tables; do $t -F; $t -X; done");
+        let owner = owner("n", "c1", "eth0");
+        apply(&owner, &wanted()).unwrap();
+        assert_eq!([without_published("iptables"), without_published("ip6tables")], theirs);
+        verify(&owner, &wanted()).unwrap();
+        reference::plugin("firewall", "CHECK", "c1", &config);
+    }
+
+    /// Ours is deleted by the reference set and the reverse.
+    fn rules_are_deleted_across_sets() {
+        sh("ip netns add c1");
+        let config = reference::chained("firewall", "n", &BOTH, "");
+        let owner = owner("n", "c1", "eth0");
+        apply(&owner, &wanted()).unwrap();
+        reference::plugin("firewall", "DEL", "c1", &config);
+        let empty = [save("iptables", "filter"), save("ip6tables", "filter")];
+        assert!(!empty.join("").contains("10.88.0.2") && !empty.join("").contains("fd00::2"));
+        reference::plugin("firewall", "ADD", "c1", &config);
+        verify(&owner, &wanted()).unwrap();
+        remove(&owner, &["10.88.0.2", "fd00::2"]);
+        assert_eq!([save("iptables", "filter"), save("ip6tables", "filter")], empty);
+    }
+
+    /// A rule that a race of the reference set doubled goes in both copies.
+    fn doubled_rules_go_together() {
+        let owner = owner("n", "c1", "eth0");
+        apply(&owner, &wanted()).unwrap();
+        sh("iptables -A CNI-FORWARD -s 10.88.0.2 -j ACCEPT");
+        remove(&owner, &["10.88.0.2"]);
+        assert!(!save("iptables", "filter").contains("10.88.0.2"));
+    }
+
+    /// An administrator's chain, made before and with rules, is jumped to first and never touched.
+    fn the_admin_chain_comes_first_and_stays() {
+        sh("iptables -N NOMAD-ADMIN; iptables -A NOMAD-ADMIN -s 192.0.2.1 -j DROP");
+        let intent = Intent::Admit { address: "10.88.0.2".parse().unwrap(), admin_chain: "NOMAD-ADMIN".into(), zone: None };
+        let owner = owner("nomad", "alloc", "eth0");
+        apply(&owner, std::slice::from_ref(&intent)).unwrap();
+        apply(&self::owner("nomad", "other", "eth0"), &[admit("10.88.0.3")]).unwrap();
+        remove(&owner, &["10.88.0.2"]);
+        let now = rules("iptables", "filter");
+        assert!(now.contains(&"-A NOMAD-ADMIN -s 192.0.2.1/32 -j DROP".to_owned()));
+        let forward: Vec<_> = now.iter().filter(|rule| rule.starts_with("-A CNI-FORWARD")).collect();
+        assert!(forward[0].ends_with("CNI-ADMIN") && forward[1].ends_with("NOMAD-ADMIN"), "{forward:?}");
+    }
+
+    /// Verification notices each lost piece, and makes nothing by itself.
+    fn rules_are_verified_one_by_one() {
+        let owner = owner("n", "c1", "eth0");
+        assert!(matches!(verify(&owner, &wanted()), Err(Error::Missing { .. })));
+        assert_eq!(sh("nft list ruleset"), "");
+        apply(&owner, &wanted()).unwrap();
+        for rule in rules("iptables", "filter").iter().filter(|rule| !rule.contains("published")) {
+            sh(&format!("iptables -D {}", rule.strip_prefix("-A ").unwrap()));
+            assert!(matches!(verify(&owner, &wanted()), Err(Error::Missing { .. })), "{rule}");
+            apply(&owner, &wanted()).unwrap();
+            verify(&owner, &wanted()).unwrap();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Real packets.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::sandbox::*;
+use netfilter::{Intent, Protocol};
+use nix::sched::{CloneFlags, setns};
+
+/// Runs on a thread that stands in a namespace.
+fn within<T: Send + 'static>(
+    netns: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let file = File::open(format!("/run/netns/{netns}")).unwrap();
+    thread::spawn(move || {
+        setns(file, CloneFlags::CLONE_NEWNET).unwrap();
+        body()
+    })
+}
+
+/// A server in the container that tells every client the address it came from.
+fn serve(port: u16) {
+    let (ready, wait) = std::sync::mpsc::channel();
+    within("box", move || {
+        let listener = TcpListener::bind(("::", port)).unwrap();
+        ready.send(()).unwrap();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let from = stream.peer_addr().unwrap().ip().to_canonical();
+            stream.write_all(from.to_string().as_bytes()).unwrap();
+        }
+    });
+    wait.recv().unwrap();
+}
+
+/// What the server at that address says the client's address is; `None` if nobody answers.
+fn ask(to: &str) -> Option<IpAddr> {
+    let to: SocketAddr = to.parse().unwrap();
+    let mut stream = TcpStream::connect_timeout(&to, Duration::from_millis(700)).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_millis(700)))
+        .unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).ok()?;
+    said.parse().ok()
+}
+
+fn ask_from(netns: &str, to: &'static str) -> Option<String> {
+    within(netns, move || ask(to))
+        .join()
+        .unwrap()
+        .map(|from| from.to_string())
+}
+
+/// A container behind a bridge, a client on another link, and a FORWARD chain that drops. Without duplicate address
+/// detection: while a link-local address is being probed, the kernel asks for no neighbours on that link.
+fn network() {
+    sh("
+        sysctl -qw net.ipv6.conf.default.accept_dad=0 net.ipv6.conf.all.accept_dad=0
+        for ns in box client; do
+            ip netns add $ns; ip -n $ns link set lo up
+            ip netns exec $ns sysctl -qw net.ipv6.conf.default.accept_dad=0 net.ipv6.conf.all.accept_dad=0
+        done
+        ip link add br0 type bridge
+        ip link set br0 up
+        sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.br0.route_localnet=1
+        ip link add vbox type veth peer name eth0 netns box
+        ip link set vbox master br0 up
+        ip link set vbox type bridge_slave hairpin on
+        ip link add vclient type veth peer name eth0 netns client
+        ip link set vclient up
+        for ns in box client; do ip -n $ns link set eth0 up; done
+        ip addr add 10.88.0.1/16 dev br0; ip addr add fd00::1/64 dev br0 nodad
+        ip addr add 192.0.2.1/24 dev vclient; ip addr add 2001:db8::1/64 dev vclient nodad
+        ip -n box addr add 10.88.0.2/16 dev eth0; ip -n box addr add fd00::2/64 dev eth0 nodad
+        ip -n client addr add 192.0.2.2/24 dev eth0; ip -n client addr add 2001:db8::2/64 dev eth0 nodad
+        ip -n box route add default via 10.88.0.1; ip -n box route add default via fd00::1
+        ip -n client route add default via 192.0.2.1; ip -n client route add default via 2001:db8::1
+        iptables -P FORWARD DROP; ip6tables -P FORWARD DROP
+    ");
+}
+
+fn everything() -> Vec<Intent> {
+    let (four, six) = ("10.88.0.2/16", "fd00::2/64");
+    vec![
+        masquerade(four),
+        masquerade(six),
+        admit("10.88.0.2"),
+        admit("fd00::2"),
+        publish(8080, Protocol::Tcp, four, 80),
+        publish(8080, Protocol::Tcp, six, 80),
+    ]
+}
+
+sandboxed! {
+    /// A published port is reached from outside under a policy of DROP, with the client's address; a port that is
+    /// not published is not, even where somebody listens.
+    fn reaches_published_ports_only() {
+        network();
+        serve(80);
+        serve(81);
+        let owner = owner("n", "c", "eth0");
+        apply(&owner, &everything()).unwrap();
+        let outside = |to| ask_from("client", to);
+        assert_eq!(outside("192.0.2.1:8080").as_deref(), Some("192.0.2.2"));
+        assert_eq!(outside("[2001:db8::1]:8080").as_deref(), Some("2001:db8::2"));
+        assert_eq!(outside("10.88.0.2:81"), None);
+        assert_eq!(outside("[fd00::2]:81"), None);
+        // Nobody else's translation opens the door: only the mark of ours does.
+        sh("iptables -t nat -A PREROUTING -p tcp --dport 8081 -j DNAT --to 10.88.0.2:81");
+        assert_eq!(outside("192.0.2.1:8081"), None);
+    }
+
+    /// From the host by every address of it, and from the container by its own port.
+    fn reaches_published_ports_from_inside() {
+        network();
+        serve(80);
+        apply(&owner("n", "c", "eth0"), &everything()).unwrap();
+        assert_eq!(ask("127.0.0.1:8080").map(|ip| ip.to_string()).as_deref(), Some("10.88.0.1"));
+        assert!(ask("10.88.0.1:8080").is_some());
+        assert!(ask("192.0.2.1:8080").is_some());
+        assert!(ask("[2001:db8::1]:8080").is_some());
+        assert_eq!(ask_from("box", "10.88.0.1:8080").as_deref(), Some("10.88.0.1"));
+        assert_eq!(ask_from("box", "192.0.2.1:8080").as_deref(), Some("10.88.0.1"));
+    }
+
+    /// The container reaches the outside under the host's address, and no more when it is gone.
+    fn leaves_masqueraded() {
+        network();
+        let owner = owner("n", "c", "eth0");
+        apply(&owner, &everything()).unwrap();
+        let (ready, wait) = std::sync::mpsc::channel();
+        within("client", move || {
+            let listener = TcpListener::bind("[::]:90").unwrap();
+            ready.send(()).unwrap();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let from = stream.peer_addr().unwrap().ip().to_canonical();
+                stream.write_all(from.to_string().as_bytes()).unwrap();
+            }
+        });
+        wait.recv().unwrap();
+        assert_eq!(ask_from("box", "192.0.2.2:90").as_deref(), Some("192.0.2.1"));
+        assert_eq!(ask_from("box", "[2001:db8::2]:90").as_deref(), Some("2001:db8::1"));
+        remove(&owner, &["10.88.0.2", "fd00::2"]);
+        assert_eq!(ask_from("box", "192.0.2.2:90"), None);
+        let left = rules("iptables", "filter").join("\n") + &rules("iptables", "nat").join("\n");
+        assert!(!left.contains("10.88.0.2"), "{left}");
+    }
+}
