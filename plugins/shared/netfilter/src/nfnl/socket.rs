@@ -4,6 +4,7 @@ use std::io;
 
 use netlink_sys::Socket as Raw;
 use netlink_sys::protocols::NETLINK_NETFILTER;
+use nix::sys::socket::{setsockopt, sockopt};
 
 use super::attr::Reader;
 use super::batch::{Batch, Refusal};
@@ -23,6 +24,8 @@ const ERROR_TEXT: u16 = 1;
 const DONT_WAIT: i32 = 0x40;
 /// Kernel replies fit into this: it sizes dump messages by it.
 const BUFFER: usize = 128 * 1024;
+/// What is asked of the kernel for both directions; by default it grants 416 KiB.
+const BUFFERS: usize = 4 << 20;
 /// How often a dump that a writer disturbed is repeated before we give up.
 const DUMP_TRIES: u32 = 200;
 
@@ -54,7 +57,10 @@ impl Socket {
         // Both only make errors shorter or clearer; a kernel without them works as well.
         let _ = raw.set_cap_ack(true);
         let _ = raw.set_ext_ack(true);
-        let _ = raw.set_rx_buf_sz(1u32 << 20);
+        let _ = setsockopt(&raw, sockopt::RcvBuf, &BUFFERS);
+        // A batch is one datagram. Beyond the host's limit only the system's root may go.
+        let _ = setsockopt(&raw, sockopt::SndBuf, &BUFFERS);
+        let _ = setsockopt(&raw, sockopt::SndBufForce, &BUFFERS);
         Ok(Self {
             raw,
             sequence: 1,

@@ -3,13 +3,14 @@
 //! The common case reads next to nothing: it adds elements that must be new, into chains that are assumed to be
 //! there. Only when the kernel refuses does the next try look closer.
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Deletions};
 use super::chain::ChainSpec;
 use super::claims::{self, Displaced};
 use super::layout;
 use super::plan::{Plan, is_claim};
 use super::record::{Place, Record};
 use super::sets::TABLE;
+use super::verify;
 use crate::carrier::Context;
 use crate::error::Result;
 use crate::intent::{Intent, Kinds};
@@ -28,13 +29,14 @@ pub(super) fn apply(
     let what = format!("write the {kinds} rules of {owner}");
     let mut attempt = Attempt::new(options.timeout);
     loop {
-        let (batch, losers) = compose(context.socket, owner, &plan, kinds, &attempt, options)?;
+        let (batch, deletions, losers) =
+            compose(context.socket, owner, &plan, kinds, &attempt, options)?;
         match context.socket.commit(batch) {
             Ok(()) => {
                 context.warnings.extend(losers);
                 return Ok(());
             }
-            Err(refusal) => attempt.learn(refusal, &what)?,
+            Err(refusal) => attempt.learn(refusal, &what, &deletions)?,
         }
     }
 }
@@ -47,7 +49,7 @@ fn compose(
     kinds: Kinds,
     attempt: &Attempt,
     options: &ApplyOptions<'_>,
-) -> Result<(Batch, Vec<String>)> {
+) -> Result<(Batch, Deletions, Vec<String>)> {
     let claims = plan.entries().any(|entry| is_claim(&entry.slot));
     // What was read must still be so when the batch is carried out.
     let mut batch = if claims || attempt.inspect {
@@ -56,8 +58,10 @@ fn compose(
         Batch::new()
     };
     let mut rewritten = false;
+    // Who applies again may want to mend something.
+    let damaged = attempt.inspect && verify::verify_chains(socket, plan).is_err();
     for family in plan.families() {
-        if attempt.layout || !layout::is_complete(socket, family)? {
+        if attempt.layout || damaged || !layout::is_complete(socket, family)? {
             layout::write(&mut batch, family);
             rewritten = true;
         }
@@ -66,9 +70,7 @@ fn compose(
         ensure_chain(socket, &mut batch, chain, rewritten, attempt.chains)?;
     }
     let displaced = displaced(socket, owner, plan, kinds, attempt, options)?;
-    for slot in &displaced.slots {
-        batch.push(slot.delete());
-    }
+    let deletions = attempt.delete(&mut batch, &displaced.slots);
     for request in displaced.mending {
         batch.push(request);
     }
@@ -76,7 +78,7 @@ fn compose(
         batch.push(entry.slot.add(0, &[], entry.value.as_ref()));
     }
     add(&mut batch, owner, plan)?;
-    Ok((batch, displaced.losers))
+    Ok((batch, deletions, displaced.losers))
 }
 
 /// Makes sure of a chain: rewritten together with the fixed part, made if it turned out to be missing, else assumed.

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::entry::Slot;
 use crate::error::{Error, Result};
-use crate::nfnl::Refusal;
+use crate::nfnl::{Batch, Refusal};
 
 /// Refusals that mean "others were faster": the ruleset moved on, a lock was held, a module was being loaded.
 const PASSING: [i32; 4] = [
@@ -29,7 +30,12 @@ pub(super) struct Attempt {
     pub chains: bool,
     /// Something is still missing: write the fixed part of the tables.
     pub layout: bool,
+    /// Elements that a record lists but that are not there any more; somebody deleted them by hand.
+    gone: Vec<Slot>,
 }
+
+/// The deletions in a batch: the index of each message and what it deletes.
+pub(super) type Deletions = Vec<(usize, Slot)>;
 
 impl Attempt {
     pub fn new(timeout: Duration) -> Self {
@@ -41,11 +47,38 @@ impl Attempt {
             inspect: false,
             chains: false,
             layout: false,
+            gone: Vec::new(),
         }
     }
 
+    /// Adds the deletion of these elements to a batch, except of those that turned out to be gone.
+    pub fn delete(&self, batch: &mut Batch, slots: &[Slot]) -> Deletions {
+        let present = slots.iter().filter(|slot| !self.gone.contains(slot));
+        present
+            .map(|slot| (batch.push(slot.delete()), slot.clone()))
+            .collect()
+    }
+
     /// Learns from a refusal; an error if trying again makes no sense.
-    pub fn learn(&mut self, refusal: Refusal, what: &str) -> Result<()> {
+    pub fn learn(&mut self, mut refusal: Refusal, what: &str, deletions: &Deletions) -> Result<()> {
+        let gone = |index: &Option<usize>, errno: &i32| {
+            let found = deletions.iter().find(|(number, _)| Some(*number) == *index);
+            found
+                .filter(|_| *errno == ENOENT)
+                .map(|(_, slot)| slot.clone())
+        };
+        let before = self.gone.len();
+        self.gone.extend(
+            refusal
+                .errors
+                .iter()
+                .filter_map(|(index, errno, _)| gone(index, errno)),
+        );
+        if self.gone.len() > before {
+            refusal
+                .errors
+                .retain(|(index, errno, _)| gone(index, errno).is_none());
+        }
         if refusal
             .errors
             .iter()

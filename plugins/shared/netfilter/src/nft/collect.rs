@@ -66,7 +66,7 @@ fn remove_orphans(
             return Ok(());
         }
         if let Err(refusal) = socket.commit(batch) {
-            attempt.learn(refusal, what)?;
+            attempt.learn(refusal, what, &Vec::new())?;
         }
     }
 }

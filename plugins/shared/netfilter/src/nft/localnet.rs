@@ -11,6 +11,7 @@ use crate::nfnl::{Batch, Family};
 
 /// See [`crate::Netfilter::guard_localnet`].
 pub(crate) fn guard(context: &mut Context<'_>, ifname: &str) -> Result<()> {
+    let what = format!("guard loopback addresses against {ifname}");
     let mut attempt = Attempt::new(ApplyOptions::default().timeout);
     loop {
         let mut batch = Batch::new();
@@ -26,10 +27,7 @@ pub(crate) fn guard(context: &mut Context<'_>, ifname: &str) -> Result<()> {
         );
         match context.socket.commit(batch) {
             Ok(()) => return Ok(()),
-            Err(refusal) => attempt.learn(
-                refusal,
-                &format!("guard loopback addresses against {ifname}"),
-            )?,
+            Err(refusal) => attempt.learn(refusal, &what, &Vec::new())?,
         }
     }
 }

@@ -15,6 +15,7 @@ mod localnet;
 mod matches;
 mod plan;
 mod record;
+mod reference;
 mod remove;
 mod sets;
 mod status;
@@ -24,7 +25,7 @@ mod verify;
 pub(crate) use localnet::guard as guard_localnet;
 
 use crate::carrier::{Carrier, Context};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::intent::{Intent, Kinds};
 use crate::netfilter::{ApplyOptions, Hints};
 use crate::owner::Owner;
@@ -50,7 +51,12 @@ impl Carrier for Nftables {
         kinds: Kinds,
         _: &Hints,
     ) -> Result<()> {
-        remove::remove(context.socket, owner, kinds)
+        if !status::is_present(context.socket)? {
+            return Ok(());
+        }
+        let own = remove::remove(context.socket, owner, kinds);
+        let theirs = reference::remove(context.socket, owner, kinds);
+        Error::join([own, theirs].into_iter().filter_map(Result::err).collect())
     }
 
     fn verify(&self, context: &mut Context<'_>, owner: &Owner, intents: &[Intent]) -> Result<()> {
@@ -64,7 +70,12 @@ impl Carrier for Nftables {
         valid: &[Owner],
         kinds: Kinds,
     ) -> Result<()> {
-        collect::collect(context.socket, network, valid, kinds)
+        if !status::is_present(context.socket)? {
+            return Ok(());
+        }
+        let own = collect::collect(context.socket, network, valid, kinds);
+        let theirs = reference::collect(context.socket, network, valid, kinds);
+        Error::join([own, theirs].into_iter().filter_map(Result::err).collect())
     }
 
     fn status(&self, context: &mut Context<'_>, kinds: Kinds) -> Result<()> {

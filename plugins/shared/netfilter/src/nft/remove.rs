@@ -11,7 +11,6 @@ use crate::intent::Kinds;
 use crate::nfnl::{Batch, Family, Socket};
 use crate::owner::Owner;
 
-const ENOENT: i32 = 2;
 /// A removal must go through if it can at all; it waits for nothing but other writers.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -28,7 +27,6 @@ pub(super) fn remove(socket: &mut Socket, owner: &Owner, kinds: Kinds) -> Result
 /// Removes these records and all they refer to.
 pub(super) fn remove_records(socket: &mut Socket, places: &[Place], what: &str) -> Result<()> {
     let mut attempt = Attempt::new(TIMEOUT);
-    let mut gone: Vec<Slot> = Vec::new();
     loop {
         let generation = socket.generation()?;
         let (mut slots, mut chains) = (Vec::new(), Vec::new());
@@ -38,26 +36,14 @@ pub(super) fn remove_records(socket: &mut Socket, places: &[Place], what: &str) 
                 chains.extend(record.chains);
             }
         }
-        slots.retain(|slot| !gone.contains(slot));
         let mut batch = Batch::at_generation(generation);
-        for slot in &slots {
-            batch.push(slot.delete());
-        }
+        let deletions = attempt.delete(&mut batch, &slots);
         match socket.commit(batch) {
             Ok(()) => {
                 drop_idle_chains(socket, chains);
                 return Ok(());
             }
-            // Somebody deleted elements by hand; the rest still has to go.
-            Err(refusal) if refusal.has(ENOENT) => {
-                let missing = refusal
-                    .errors
-                    .iter()
-                    .filter(|(_, errno, _)| *errno == ENOENT);
-                gone.extend(missing.filter_map(|(index, ..)| slots.get((*index)?).cloned()));
-                attempt.learn(refusal, what)?;
-            }
-            Err(refusal) => attempt.learn(refusal, what)?,
+            Err(refusal) => attempt.learn(refusal, what, &deletions)?,
         }
     }
 }

@@ -14,13 +14,7 @@ use crate::owner::{Holder, Owner};
 /// Fails with the first object that is missing or not as `apply` made it.
 pub(super) fn verify(socket: &mut Socket, owner: &Owner, intents: &[Intent]) -> Result<()> {
     let plan = Plan::of(owner, intents)?;
-    for family in plan.families() {
-        let rules = socket.rules(family, TABLE, None)?;
-        let on_demand = plan.chains.iter().filter(|chain| chain.family == family);
-        for chain in layout::chains(family).iter().chain(on_demand) {
-            verify_chain(socket, chain, &rules)?;
-        }
-    }
+    verify_chains(socket, &plan)?;
     for entry in &plan.shared {
         find(socket, entry)?;
     }
@@ -31,6 +25,18 @@ pub(super) fn verify(socket: &mut Socket, owner: &Owner, intents: &[Intent]) -> 
                 "{} (it belongs to {comment:?})",
                 entry.slot
             )));
+        }
+    }
+    Ok(())
+}
+
+/// Fails with the first chain, fixed or made for these elements, that is not as it was written.
+pub(super) fn verify_chains(socket: &mut Socket, plan: &Plan) -> Result<()> {
+    for family in plan.families() {
+        let rules = socket.rules(family, TABLE, None)?;
+        let on_demand = plan.chains.iter().filter(|chain| chain.family == family);
+        for chain in layout::chains(family).iter().chain(on_demand) {
+            verify_chain(socket, chain, &rules)?;
         }
     }
     Ok(())
