@@ -5,9 +5,21 @@
 //!
 //! # Why a blocking socket
 //!
-//! The kernel carries out an rtnetlink request within the `sendmsg` that brings it and queues the answer before that call
-//! returns. There is never anything to wait for, so an event loop can only add to the cost. Messages are made with the
-//! builders of `rtnetlink`; its asynchronous handle is not used.
+//! The kernel carries out an rtnetlink request within the system call that brings it and queues the answer before that call
+//! returns. There is never anything to wait for, so an event loop can only add to the cost. On the machine this was written
+//! on, setting a link up takes 8.5 us with a socket opened for it and 3.0 us on an open one; through the asynchronous handle of
+//! `rtnetlink` on a current-thread runtime it is 19 us and 4.8 us, and the smallest static program that does it grows from
+//! 1.4 to 2.1 MB. So the messages are made with the builders of `rtnetlink` and sent by a blocking socket.
+//!
+//! # What else was measured
+//!
+//! * A veth pair of which each end is born in its namespace and the host end as a port of its bridge takes 0.7 ms, in one
+//!   request. Made in one namespace and moved, renamed and attached it takes 20 ms, nearly all of it waiting for RCU grace
+//!   periods under the lock that every other request on the machine needs too.
+//! * Entering another namespace and coming back takes 10 us, so what has to be done there is done in one visit.
+//! * Eight requests in one system call take 48 us instead of 57: worth it where a list is at hand anyway.
+//!
+//! `examples/cost.rs` measures all of this again.
 //!
 //! # Example
 //!
@@ -44,6 +56,8 @@ mod nla;
 mod request;
 mod route;
 mod socket;
+#[cfg(test)]
+mod survival;
 mod sys;
 pub mod sysctl;
 mod vlan;

@@ -175,7 +175,7 @@ impl Socket {
     /// Takes one datagram from the kernel and shows its messages to `see`.
     fn receive(&self, mut see: impl FnMut(Frame<'_>)) -> io::Result<()> {
         let mut bytes = self.incoming.borrow_mut();
-        receive_datagram(&self.raw, &mut bytes, 0)?;
+        receive_datagram(&self.raw, &mut bytes)?;
         for frame in frames(&bytes) {
             see(frame);
         }
@@ -184,14 +184,10 @@ impl Socket {
 }
 
 /// Receives one whole datagram that came from the kernel and nobody else.
-pub(crate) fn receive_datagram(
-    socket: &RawSocket,
-    bytes: &mut Vec<u8>,
-    flags: i32,
-) -> io::Result<()> {
+pub(crate) fn receive_datagram(socket: &RawSocket, bytes: &mut Vec<u8>) -> io::Result<()> {
     loop {
         bytes.clear();
-        match socket.recv_from(bytes, flags | nix::libc::MSG_TRUNC) {
+        match socket.recv_from(bytes, nix::libc::MSG_TRUNC) {
             Ok((length, _)) if length > bytes.len() => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,

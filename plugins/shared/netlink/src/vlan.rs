@@ -160,7 +160,7 @@ fn unsupported(port: &impl LinkRef, error: Error) -> Error {
 }
 
 /// Reads the VLANs in the message about the port `index`; anything else is none.
-fn parse(kind: u16, payload: &[u8], index: u32) -> Option<Vec<VlanRange>> {
+pub(crate) fn parse(kind: u16, payload: &[u8], index: u32) -> Option<Vec<VlanRange>> {
     let header = LinkHeader::parse(payload).ok()?;
     if kind != libc::RTM_NEWLINK || header.index != index {
         return None;

@@ -4,13 +4,12 @@
 //! and it looks once more after that: a change between the two looks cannot be missed.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use netlink_sys::{Socket as RawSocket, SocketAddr, protocols::NETLINK_ROUTE};
-use nix::errno::Errno;
 use nix::libc;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::time::{TimeVal, TimeValLike};
 
 use crate::addr::Address;
 use crate::error::{Error, Result};
@@ -133,7 +132,6 @@ impl Notices {
     fn open(groups: u32) -> io::Result<Self> {
         let mut socket = RawSocket::new(NETLINK_ROUTE)?;
         socket.bind(&SocketAddr::new(0, groups))?;
-        socket.set_non_blocking(true)?;
         Ok(Self(socket))
     }
 
@@ -141,35 +139,32 @@ impl Notices {
     fn wait(&self, deadline: Instant, relevant: impl Fn(u16, &[u8]) -> bool) -> Result<bool> {
         let mut bytes = Vec::with_capacity(NOTICE_SIZE);
         loop {
-            match receive_datagram(&self.0, &mut bytes, 0) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.wait_at_most(left)?;
+            match receive_datagram(&self.0, &mut bytes) {
                 Ok(()) if messages(&bytes).any(|(kind, payload)| relevant(kind, payload)) => {
                     return Ok(true);
                 }
                 Ok(()) => {}
                 Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => return Ok(true),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if !self.readable_before(deadline)? {
-                        return Ok(false);
-                    }
-                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) => return Err(failed(e)),
             }
         }
     }
 
-    fn readable_before(&self, deadline: Instant) -> Result<bool> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        // Rounded up, or the last fraction of a millisecond would be a busy loop.
-        let left = left
-            .saturating_add(Duration::from_nanos(999_999))
-            .as_millis();
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, timeout) {
-            Ok(0) => Ok(false),
-            Ok(_) | Err(Errno::EINTR) => Ok(true),
-            Err(errno) => Err(failed(errno.into())),
-        }
+    /// Bounds the next receive. A bound of zero would mean none, so it is never less than a microsecond.
+    fn wait_at_most(&self, left: Duration) -> Result<()> {
+        let micros = i64::try_from(left.as_micros()).unwrap_or(i64::MAX).max(1);
+        setsockopt(
+            &self.0,
+            sockopt::ReceiveTimeout,
+            &TimeVal::microseconds(micros),
+        )
+        .map_err(|errno| failed(errno.into()))
     }
 }
 

@@ -101,7 +101,7 @@ sandboxed! {
         assert!(verdicts[0].is_ok() && verdicts[3].is_ok());
         assert!(verdicts[1].as_ref().unwrap_err().is_exists());
         let text = verdicts[2].as_ref().unwrap_err().to_string();
-        assert!(text.starts_with("cannot delete link link 4711: no such device"), "{text}");
+        assert!(text.starts_with("cannot delete link #4711: no such device"), "{text}");
         assert_eq!(container.addresses(&eth0).unwrap().len(), 2);
         let first = container.execute_all(&requests).unwrap_err();
         assert!(first.to_string().contains("10.1.2.3/24"), "{first}");

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{bridge, host_and_container, veth};
-use netlink::{Error, LinkChange, MacAddr, NewVeth, OperState};
+use netlink::{Error, Handle, LinkChange, MacAddr, Netns, NewVeth, OperState};
 
 sandboxed! {
     fn lookup_by_name_index_and_alternative_name() {
@@ -104,5 +104,33 @@ sandboxed! {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 301);
+    }
+
+    /// Listings stay right while others make and delete links all the time.
+    fn dumps_during_changes() {
+        let (host, container) = host_and_container();
+        for n in 0..60 {
+            let wanted = NewVeth { host_name: Some(format!("left{n}")), ..NewVeth::new(format!("right{n}")).unwrap() };
+            host.create_veth(&wanted, &container).unwrap();
+        }
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (host, netns) = (Handle::host().unwrap(), Netns::open("/run/netns/blue").unwrap());
+                let container = Handle::open(&netns).unwrap();
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let made = veth(&host, &container);
+                    host.delete_link(&made.host).unwrap();
+                }
+            });
+            for _ in 0..200 {
+                let mut seen: Vec<_> = host.links().unwrap().into_iter().map(|link| link.index).collect();
+                let found = seen.len();
+                seen.sort_unstable();
+                seen.dedup();
+                assert!(found == seen.len() && (61..=62).contains(&found), "{found} links, {} of them distinct", seen.len());
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 }

@@ -55,6 +55,17 @@ sandboxed! {
         assert_eq!(host.links().unwrap().len(), before);
     }
 
+    fn master_that_is_none_leaves_nothing() {
+        let (host, container) = host_and_container();
+        let lo = host.link("lo").unwrap().index;
+        for master in [4711, lo] {
+            let wanted = NewVeth { master: Some(master), ..NewVeth::new("eth0").unwrap() };
+            host.create_veth(&wanted, &container).unwrap_err();
+            assert_eq!(host.links().unwrap().len(), 1);
+            assert_eq!(container.links().unwrap().len(), 1);
+        }
+    }
+
     fn taken_host_name_is_told() {
         let (host, container) = host_and_container();
         bridge(&host, "taken");

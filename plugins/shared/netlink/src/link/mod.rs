@@ -125,6 +125,6 @@ impl LinkRef for u32 {
     }
 
     fn label(&self) -> Cow<'_, str> {
-        Cow::Owned(format!("link {self}"))
+        Cow::Owned(format!("#{self}"))
     }
 }

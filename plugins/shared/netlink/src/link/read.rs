@@ -47,7 +47,7 @@ impl Handle {
     /// # Errors
     /// [`is_not_found`](Error::is_not_found) if there is none.
     pub fn link_by_index(&self, index: u32) -> Result<Link> {
-        self.get_link(index, Vec::new(), &format!("link {index}"))
+        self.get_link(index, Vec::new(), &format!("#{index}"))
     }
 
     /// As [`Handle::link`], with absence as a value.

@@ -178,7 +178,7 @@ impl NewRoute {
         let parts = [
             ("via", self.gateway.map(|ip| ip.to_string())),
             ("src", self.src.map(|ip| ip.to_string())),
-            ("dev", self.oif.map(|index| format!("link {index}"))),
+            ("dev", self.oif.map(|index| format!("#{index}"))),
             ("metric", self.metric.map(|metric| metric.to_string())),
             ("table", self.table.map(|table| table.to_string())),
             ("scope", self.scope.map(|scope| scope.to_string())),

@@ -110,3 +110,26 @@ pub fn veth(host: &Handle, container: &Handle) -> Veth {
     host.create_veth(&NewVeth::new("eth0").unwrap(), container)
         .unwrap()
 }
+
+/// This thread's entry in `/proc`.
+pub fn this_thread() -> PathBuf {
+    Path::new("/proc").join(fs::read_link("/proc/thread-self").unwrap())
+}
+
+/// Returns once that thread of this process is blocked in the kernel.
+pub fn until_asleep(waiter: &Path) {
+    loop {
+        let stat = fs::read_to_string(waiter.join("stat")).unwrap();
+        // The state follows the command's name, which is in parentheses (proc_pid_stat(5)).
+        if stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .trim_start()
+            .starts_with('S')
+        {
+            return;
+        }
+        thread::yield_now();
+    }
+}
