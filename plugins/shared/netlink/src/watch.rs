@@ -17,9 +17,13 @@ use crate::handle::Handle;
 use crate::link::{Link, LinkRef};
 use crate::socket::{messages, receive_datagram};
 
-/// `RTMGRP_LINK` and `RTMGRP_IPV6_IFADDR` (linux/rtnetlink.h), as bits of the address to bind to.
+/// `RTMGRP_LINK`, `RTMGRP_IPV6_IFADDR` and `RTMGRP_IPV6_ROUTE` (linux/rtnetlink.h), as bits of the address to bind to.
 const GROUP_LINK: u32 = 1;
 const GROUP_IPV6_ADDRESS: u32 = 0x100;
+const GROUP_IPV6_ROUTE: u32 = 0x400;
+
+/// `RT_SCOPE_UNIVERSE`.
+const SCOPE_GLOBAL: u8 = 0;
 
 /// Room for one notification.
 const NOTICE_SIZE: usize = 16 * 1024;
@@ -61,8 +65,9 @@ impl Handle {
         }
     }
 
-    /// Waits until duplicate address detection has ended for the IPv6 addresses of a link that `wanted` picks.
-    /// Returns at once if none of them is tentative.
+    /// Waits until the IPv6 addresses of a link (which must be up) that `wanted` picks can be used: duplicate address
+    /// detection has ended, and packets to them are taken in. The kernel does the latter in a deferred job even for addresses
+    /// without detection; what arrives before is lost. Returns at once if there is nothing to wait for.
     ///
     /// # Errors
     /// [`Error::Duplicate`] if another station holds one of them; [`Error::Timeout`] at `deadline`.
@@ -73,19 +78,19 @@ impl Handle {
         deadline: Instant,
     ) -> Result<()> {
         let started = Instant::now();
-        if self.tentative(link, &wanted)?.is_none() {
+        if self.unsettled(link, &wanted)?.is_none() {
             return Ok(());
         }
-        let notices = self.subscribe(GROUP_IPV6_ADDRESS)?;
-        while let Some(address) = self.tentative(link, &wanted)? {
-            let about_it = |kind, payload: &[u8]| {
-                let seen = crate::addr::parse(libc::RTM_NEWADDR, payload);
-                matches!(kind, libc::RTM_NEWADDR | libc::RTM_DELADDR)
-                    && seen.is_some_and(|a| a.index == link.index())
-            };
-            if !notices.wait(deadline, about_it)? {
+        let notices = self.subscribe(GROUP_IPV6_ADDRESS | GROUP_IPV6_ROUTE)?;
+        while let Some(address) = self.unsettled(link, &wanted)? {
+            if !notices.wait(deadline, |kind, payload| concerns(kind, payload, &address))? {
+                let what = if address.is_tentative() {
+                    "is still tentative"
+                } else {
+                    "is still not taken in"
+                };
                 return Err(Error::Timeout {
-                    what: "is still tentative".to_owned(),
+                    what: what.to_owned(),
                     object: format!("address {} on {}", address.ip.ip(), link.label()),
                     waited: started.elapsed(),
                 });
@@ -94,30 +99,42 @@ impl Handle {
         Ok(())
     }
 
-    /// The first address still under detection; a duplicate is an error.
-    fn tentative(
+    /// The first wanted address that cannot be used yet; a duplicate is an error.
+    fn unsettled(
         &self,
         link: &impl LinkRef,
         wanted: impl Fn(&Address) -> bool,
     ) -> Result<Option<Address>> {
         let addresses = self.addresses(link)?;
-        let mut wanted = addresses
+        let wanted: Vec<_> = addresses
             .into_iter()
-            .filter(|a| a.ip.is_ipv6() && wanted(a));
-        let mut first = None;
-        wanted.try_for_each(|address| {
-            if address.is_duplicate() {
-                return Err(Error::Duplicate {
-                    address: address.ip.ip(),
-                    link: link.label().into_owned(),
-                });
+            .filter(|a| a.ip.is_ipv6() && wanted(a))
+            .collect();
+        if let Some(address) = wanted.iter().find(|a| a.is_duplicate()) {
+            return Err(Error::Duplicate {
+                address: address.ip.ip(),
+                link: link.label().into_owned(),
+            });
+        }
+        for address in wanted {
+            if address.is_tentative() || !self.takes_in(&address)? {
+                return Ok(Some(address));
             }
-            if address.is_tentative() {
-                first.get_or_insert(address);
-            }
-            Ok(())
-        })?;
-        Ok(first)
+        }
+        Ok(None)
+    }
+
+    /// Whether packets to an own address are delivered here.
+    fn takes_in(&self, address: &Address) -> Result<bool> {
+        // Link-local addresses can be the same on many links, and asking by address alone may answer for another.
+        if address.scope != SCOPE_GLOBAL {
+            return Ok(true);
+        }
+        match self.way_to(address.ip.ip()) {
+            Ok(way) => Ok(way.local),
+            Err(Error::Kernel { .. }) => Ok(false),
+            Err(other) => Err(other),
+        }
     }
 
     fn subscribe(&self, groups: u32) -> Result<Notices> {
@@ -165,6 +182,18 @@ impl Notices {
             &TimeVal::microseconds(micros),
         )
         .map_err(|errno| failed(errno.into()))
+    }
+}
+
+/// Whether a notification may be what `address` waits for: a word about its link's addresses, or its local route.
+fn concerns(kind: u16, payload: &[u8], address: &Address) -> bool {
+    match kind {
+        libc::RTM_NEWADDR | libc::RTM_DELADDR => crate::addr::parse(libc::RTM_NEWADDR, payload)
+            .is_some_and(|seen| seen.index == address.index),
+        libc::RTM_NEWROUTE => {
+            crate::route::parse(kind, payload).is_some_and(|seen| seen.dst.ip() == address.ip.ip())
+        }
+        _ => false,
     }
 }
 

@@ -10,6 +10,7 @@
 mod common;
 
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use common::{host_and_container, veth};
 use ipnetwork::IpNetwork;
@@ -34,6 +35,10 @@ fn container() -> (Handle, Handle, VethEnd) {
             .add_address(&made.container, &NewAddress::new(net(address)).nodad())
             .unwrap();
     }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    container
+        .wait_settled(&made.container, |a| a.scope == 0, deadline)
+        .unwrap();
     (host, container, made.container)
 }
 

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 pub use add::{NewRoute, RouteConflict};
 use ipnetwork::{IpNetwork, Ipv4Network, Ipv6Network};
 pub use lookup::Way;
+pub(crate) use read::parse;
 
 /// The main routing table.
 pub const TABLE_MAIN: u32 = 254;

@@ -82,7 +82,7 @@ impl Handle {
 }
 
 /// Reads an `RTM_NEWROUTE` message of a cacheless IPv4 or IPv6 route; anything else is none.
-pub(super) fn parse(kind: u16, payload: &[u8]) -> Option<Route> {
+pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Route> {
     if kind != libc::RTM_NEWROUTE {
         return None;
     }
