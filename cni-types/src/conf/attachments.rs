@@ -3,6 +3,7 @@
 use crate::json::{self, DecodeError};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// The key of the specification.
 pub(crate) const KEY: &str = "cni.dev/valid-attachments";
@@ -40,6 +41,7 @@ impl ValidAttachments {
     /// collection than a wrong one.
     pub fn decode(request: &Value) -> Result<Self, DecodeError> {
         let mut list = None;
+        let mut seen = HashSet::new();
         let pairs = request.as_object().into_iter().flatten();
         for (key, value) in
             pairs.filter(|(key, _)| [KEY, OLD_KEY].iter().any(|k| json::same_key(key, k)))
@@ -50,23 +52,13 @@ impl ValidAttachments {
                 return Err(error.in_index(bad).in_key(key));
             }
             let list = list.get_or_insert_with(Vec::new);
-            for entry in entries {
-                if !list.contains(&entry) {
-                    list.push(entry);
-                }
-            }
+            list.extend(
+                entries
+                    .into_iter()
+                    .filter(|entry| seen.insert(entry.clone())),
+            );
         }
         Ok(list.map_or(ValidAttachments::Absent, ValidAttachments::List))
-    }
-
-    /// Whether the attachment must be kept: listed, or no list given.
-    pub fn keeps(&self, container_id: &str, ifname: &str) -> bool {
-        match self {
-            ValidAttachments::Absent => true,
-            ValidAttachments::List(list) => list
-                .iter()
-                .any(|entry| entry.container_id == container_id && entry.ifname == ifname),
-        }
     }
 }
 
@@ -102,8 +94,6 @@ mod tests {
                 ValidAttachments::List(vec![])
             );
         }
-        assert!(decode(json!({})).keeps("a", "eth0"));
-        assert!(!decode(json!({KEY: null})).keeps("a", "eth0"));
     }
 
     #[test]
@@ -115,9 +105,9 @@ mod tests {
             valid,
             ValidAttachments::List(vec![attachment("a"), attachment("b")])
         );
-        assert!(valid.keeps("b", "eth0") && !valid.keeps("b", "eth1"));
         let value = json!({KEY: null, OLD_KEY: [entry("b")]});
-        assert!(ValidAttachments::decode(&value).unwrap().keeps("b", "eth0"));
+        let valid = ValidAttachments::decode(&value).unwrap();
+        assert_eq!(valid, ValidAttachments::List(vec![attachment("b")]));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use super::RuntimeConf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use cni_types::json::ParseError;
 use cni_types::{
     Attachment, ContainerId, IfName, Map, NetworkList, NetworkName, PluginConf, Value, json,
 };
@@ -65,6 +66,14 @@ pub enum CacheError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A file holds neither an attachment nor a result.
+    #[error("{} is damaged: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ParseError,
     },
     /// Another attachment has a file of the same name.
     #[error("{} belongs to {container_id} {ifname} of network {network:?}; delete that attachment first", path.display())]
@@ -131,8 +140,10 @@ impl Cached {
 /// What a file holds.
 enum Content {
     Attachment(Box<Cached>),
-    /// Anything else: a bare result of the first generation, or rubbish.
+    /// Other JSON: a bare result of the first generation.
     Other(Value),
+    /// No JSON at all.
+    Rubbish(ParseError),
 }
 
 impl Cache {
@@ -158,15 +169,16 @@ impl Cache {
         })
     }
 
-    /// The remembered result as it was stored, also out of a file of the first generation. One
-    /// that is not JSON is `false`, which is no result to anybody.
+    /// The remembered result as it was stored, also out of a file of the first generation.
     pub(super) fn result(&self, key: &Key) -> Result<Option<Value>> {
-        Ok(match self.read(&self.path(key))? {
+        let path = self.path(key);
+        let result = match self.read(&path)? {
             Some(Content::Attachment(cached)) => key.is(&cached).then_some(cached.result),
             Some(Content::Other(value)) => Some(value),
+            Some(Content::Rubbish(source)) => return Err(CacheError::Damaged { path, source }),
             None => None,
-        }
-        .filter(|result| !result.is_null()))
+        };
+        Ok(result.filter(|result| !result.is_null()))
     }
 
     /// Makes sure that the attachment can be remembered, and says whether it is already.
@@ -275,10 +287,12 @@ impl Cache {
             }
             Ok(bytes) => bytes,
         };
-        let value = json::parse(&bytes).unwrap_or(Value::Bool(false));
-        Ok(Some(match decode(&value) {
-            Some(cached) => Content::Attachment(Box::new(cached)),
-            None => Content::Other(value),
+        Ok(Some(match json::parse(&bytes) {
+            Err(error) => Content::Rubbish(error),
+            Ok(value) => match decode(&value) {
+                Some(cached) => Content::Attachment(Box::new(cached)),
+                None => Content::Other(value),
+            },
         }))
     }
 }
@@ -460,7 +474,7 @@ mod tests {
             br#"{"kind":"cniCacheV1","containerId":"c1","ifName":"eth0","networkName":"net","config":"!","cniArgs":[]}"#] {
             fs::write(tmp.path().join("results/net-c1-eth0"), bytes).unwrap();
             cache.get(&key).unwrap();
-            cache.result(&key).unwrap();
+            let _ = cache.result(&key);
             cache.attachments().unwrap();
             cache.claim(&key).unwrap();
         }

@@ -118,4 +118,37 @@ mod tests {
         bench.cni().check(&off, &bench.attachment()).unwrap();
         assert!(bench.calls().is_empty());
     }
+    #[test]
+    fn an_unusable_memory_is_said() {
+        for (content, text) in [
+            ("{", "net-c1-eth0 is damaged: "),
+            (
+                r#"{"cniVersion":"9.9.9"}"#,
+                r#"unsupported CNI result version "9.9.9""#,
+            ),
+            (
+                r#"{"ips":[null],"cniVersion":"1.0.0"}"#,
+                "ips: element 0 is null",
+            ),
+        ] {
+            let bench = Bench::new();
+            bench.write_cache_file("net-c1-eth0", content);
+            let list = json!({"cniVersion": "0.4.0", "plugins": [{"type": "one"}]});
+            let error = bench.cni().check(&bench.list(list), &bench.attachment());
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+            assert!(bench.calls().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_bare_result_of_the_first_generation_is_converted() {
+        let bench = Bench::new();
+        let content = r#"{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.2/8"}}"#;
+        bench.write_cache_file("net-c1-eth0", content);
+        let list = bench.list(json!({"cniVersion": "1.0.0", "plugins": [{"type": "one"}]}));
+        bench.cni().check(&list, &bench.attachment()).unwrap();
+        let want = json!({"cniVersion": "1.0.0", "ips": [{"address": "10.0.0.2/8"}]});
+        assert_eq!(bench.stdin("one", "CHECK")["prevResult"], want);
+    }
 }

@@ -1,6 +1,6 @@
 //! DEL.
 
-use super::cache::Key;
+use super::cache::{CacheError, Key};
 use super::check::loose_version;
 use super::{Cni, Command, Error, Result, RuntimeConf, attachment_request, network_name};
 use cni_types::version::LaterCommand;
@@ -22,7 +22,9 @@ impl Cni {
         if loose_version(list)? >= LaterCommand::Check.since().into() {
             match self.cached_result(list, &network, rt) {
                 Ok(result) => prev_result = result,
-                Err(Error::CachedResult { .. }) => self.cache.remove(&key)?,
+                Err(Error::CachedResult { .. } | Error::Cache(CacheError::Damaged { .. })) => {
+                    self.cache.remove(&key)?;
+                }
                 Err(_) => {}
             }
         }

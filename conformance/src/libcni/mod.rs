@@ -272,3 +272,86 @@ fn list_request(list: &NetworkList) -> Request<'_> {
 fn network_name(list: &NetworkList) -> Result<NetworkName> {
     Ok(NetworkName::new(list.name.as_str())?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Bench;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_call_outlives_its_deadline() {
+        let bench = Bench::new();
+        for command in ["ADD", "CHECK", "DEL", "GC", "STATUS", "VERSION"] {
+            bench.hangs("one", command);
+        }
+        bench.write_cache_file("net-c1-eth0", r#"{"cniVersion":"1.1.0"}"#);
+        let cni = bench.cni().deadline(Duration::from_millis(100));
+        let list = bench.list(json!({"cniVersion": "1.1.0", "plugins": [{"type": "one"}]}));
+        let rt = bench.attachment();
+        let errors = [
+            cni.add(&list, &rt).unwrap_err(),
+            cni.check(&list, &rt).unwrap_err(),
+            cni.del(&list, &rt).unwrap_err(),
+            cni.gc(&list, &[]).unwrap_err(),
+            cni.status(&list).unwrap_err(),
+            cni.validate(&list).unwrap_err(),
+        ];
+        for (error, word) in errors
+            .iter()
+            .zip(["add", "check", "delete", "gc", "status", "version"])
+        {
+            let error = error.to_string();
+            assert!(
+                error.starts_with(&format!("plugin type=\"one\" failed ({word}): ")),
+                "{error}"
+            );
+            assert!(
+                error.ends_with("did not end within 100ms and was killed"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_single_configuration_runs_as_a_list_of_one() {
+        let bench = Bench::new();
+        bench.answers(
+            "one",
+            "ADD",
+            r#"{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.2/8"}}"#,
+        );
+        let conf = br#"{"cniVersion":"0.2.0","name":"net","type":"one","args":{"org.x":{"a":1}}}"#;
+        let list = NetworkList::from_single(PluginConf::parse(conf).unwrap());
+        let result = bench
+            .cni()
+            .add(&list, &bench.attachment())
+            .unwrap()
+            .unwrap();
+        assert_eq!(result["ip4"]["ip"], "10.0.0.2/8");
+        assert_eq!(
+            bench.stdin("one", "ADD")["args"],
+            json!({"org.x": {"a": 1}})
+        );
+        assert_eq!(
+            bench.cached().unwrap().list().unwrap().plugins,
+            list.plugins
+        );
+        bench.cni().del(&list, &bench.attachment()).unwrap();
+        assert!(bench.cached().is_none());
+    }
+
+    #[test]
+    fn interfaces_of_one_container_are_attachments_of_their_own() {
+        let bench = Bench::new();
+        bench.answers("one", "ADD", "{}");
+        let list = bench.list(json!({"cniVersion": "1.0.0", "plugins": [{"type": "one"}]}));
+        let mut rt = bench.attachment();
+        bench.cni().add(&list, &rt).unwrap();
+        rt.ifname = IfName::new("eth1").unwrap();
+        bench.cni().add(&list, &rt).unwrap();
+        assert_eq!(bench.cache_files(), ["net-c1-eth0", "net-c1-eth1"]);
+        bench.cni().del(&list, &rt).unwrap();
+        assert_eq!(bench.cache_files(), ["net-c1-eth0"]);
+    }
+}

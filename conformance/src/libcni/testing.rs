@@ -12,6 +12,7 @@ const PLUGIN: &str = r#"
 me="${0##*/}"; dir="${0%/*}"
 echo "$me $CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME $CNI_ARGS" >> "$dir/calls"
 cat > "$dir/$me.$CNI_COMMAND.stdin"
+[ ! -e "$dir/$me.$CNI_COMMAND.hangs" ] || exec sleep 1000
 [ ! -e "$dir/$me.$CNI_COMMAND.out" ] || cat "$dir/$me.$CNI_COMMAND.out"
 [ ! -e "$dir/$me.$CNI_COMMAND.fails" ]
 "#;
@@ -60,6 +61,11 @@ impl Bench {
     pub(super) fn fails(&self, plugin: &str, command: &str, printed: &str) {
         self.answers(plugin, command, printed);
         fs::write(self.path().join(format!("{plugin}.{command}.fails")), "").unwrap();
+    }
+
+    /// From now on the plugin does not end.
+    pub(super) fn hangs(&self, plugin: &str, command: &str) {
+        fs::write(self.path().join(format!("{plugin}.{command}.hangs")), "").unwrap();
     }
 
     /// A list of that content; without a name it is called `net`.

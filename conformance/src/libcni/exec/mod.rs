@@ -206,10 +206,16 @@ mod tests {
     #[test]
     fn a_stray_child_does_not_delay_the_answer() {
         let started = Instant::now();
-        let output = run("echo '{}'; sleep 30 &", b"", LONG).unwrap();
-        assert_eq!(output.stdout, b"{}\n");
+        let output = run("sleep 1000 & echo $!", b"", LONG).unwrap();
         assert!(output.status.success());
         assert!(started.elapsed() < Duration::from_secs(20));
+        let pid: i32 = String::from_utf8(output.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        // It has done nothing wrong and is left alone, but not by this test.
+        nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     }
 
     #[test]
