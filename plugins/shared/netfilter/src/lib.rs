@@ -21,6 +21,7 @@ pub mod nfnl;
 mod nft;
 mod owner;
 
+pub use conntrack::Flows;
 pub use error::{Error, Result};
 pub use intent::{Intent, Kinds, MarkStyle, Policy, Protocol, PublishedPort, Snat};
 pub use netfilter::{ApplyOptions, Backend, Hints, Netfilter};

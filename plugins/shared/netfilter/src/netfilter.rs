@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::carrier::{Carrier, Context};
+use crate::conntrack::Flows;
 use crate::error::{Error, Result};
 use crate::firewalld::Firewalld;
 use crate::intent::{Intent, Kinds, PublishedPort};
@@ -177,6 +178,13 @@ impl Netfilter {
     /// Call it before switching `route_localnet` on, which would open the host's own loopback services to that link.
     pub fn guard_localnet(&mut self, ifname: &str) -> Result<()> {
         crate::nft::guard_localnet(&mut self.context(), ifname)
+    }
+
+    /// Deletes the connection tracking entries of published UDP ports and no others, so that clients which keep
+    /// sending reach whoever has the port now. Returns how many there were. Ports of other protocols need none of
+    /// this and are skipped.
+    pub fn forget_udp(&mut self, ports: &[PublishedPort], flows: Flows<'_>) -> Result<usize> {
+        crate::conntrack::forget(&mut self.socket, ports, flows)
     }
 
     /// What went less well than it could in the calls so far, for a log. Empties the list.

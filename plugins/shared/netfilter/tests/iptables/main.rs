@@ -1,8 +1,8 @@
 //! The iptables backend against real kernel tables, real tools and the reference set's plugins.
 //!
 //! Each test runs in a child process with namespaces of its own, as root and as an ordinary user alike. They need
-//! iptables (both variants), iproute2, util-linux and the reference set in /usr/lib/cni; on Debian:
-//! `apt-get install iptables iproute2 nftables containernetworking-plugins`.
+//! iptables (both variants), conntrack, iproute2, util-linux and the reference set in /usr/lib/cni; on Debian:
+//! `apt-get install iptables conntrack iproute2 nftables containernetworking-plugins`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,6 +14,7 @@
 #[macro_use]
 mod sandbox;
 mod confine;
+mod conntrack;
 mod filter;
 mod masquerade;
 mod parallel;
