@@ -35,8 +35,9 @@ fn entry(protocol: &str, destination: &str, dport: u16, answering: &str) {
 
 /// What is left, as `protocol destination:port>answering`.
 fn left() -> Vec<String> {
-    let text =
-        sh("conntrack -L -f ipv4 -o extended 2>/dev/null; conntrack -L -f ipv6 -o extended 2>/dev/null");
+    let text = sh(
+        "conntrack -L -f ipv4 -o extended 2>/dev/null; conntrack -L -f ipv6 -o extended 2>/dev/null",
+    );
     let mut all: Vec<_> = text
         .lines()
         .map(|line| {
