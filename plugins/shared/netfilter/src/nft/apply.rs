@@ -71,7 +71,7 @@ fn compose(
     }
     let displaced = displaced(socket, owner, plan, kinds, attempt, options)?;
     let deletions = attempt.delete(&mut batch, &displaced.slots);
-    for request in displaced.mending {
+    for request in displaced.mending()? {
         batch.push(request);
     }
     for entry in &plan.shared {
@@ -110,20 +110,18 @@ fn displaced(
     let mut displaced = Displaced::default();
     if attempt.inspect {
         for kind in kinds.iter() {
-            if let Some((record, own)) = Record::load(socket, &Place::of(owner, kind))? {
-                displaced.slots.extend(record.slots.into_iter().chain(own));
-            }
+            displaced.displace_record(socket, &Place::of(owner, kind))?;
         }
     }
     for part in &plan.parts {
         for entry in &part.entries {
             for (slot, element) in claims::overlapping(socket, &entry.slot)? {
-                displaced.displace(socket, owner, &slot, &element, part.kind, options)?;
+                displaced.displace(socket, owner, (&slot, &element), part.kind, options)?;
             }
             if attempt.inspect
                 && let Some(element) = claims::occupant(socket, entry)?
             {
-                displaced.displace(socket, owner, &entry.slot, &element, part.kind, options)?;
+                displaced.displace(socket, owner, (&entry.slot, &element), part.kind, options)?;
             }
         }
     }

@@ -115,60 +115,97 @@ pub(super) fn occupant(socket: &mut Socket, entry: &Entry) -> Result<Option<Elem
     )
 }
 
-/// What must go before ours can come: slots to delete, and messages that mend the loser's record.
+/// What must go before ours can come.
 #[derive(Debug, Default)]
 pub(super) struct Displaced {
+    /// Elements to delete.
     pub slots: Vec<Slot>,
-    pub mending: Vec<Request>,
     /// Who lost something, for a log.
     pub losers: Vec<String>,
+    /// Records that lose a part: where, under which comment, and what stays.
+    shrunk: Vec<(Place, String, Record)>,
 }
 
 impl Displaced {
-    /// Plans to displace the element at `slot`, which stands in the way of `owner`. A port of a live holder is an error.
+    /// Plans to displace a whole record.
+    pub fn displace_record(&mut self, socket: &mut Socket, place: &Place) -> Result<()> {
+        if let Some((record, own)) = Record::load(socket, place)? {
+            self.add(record.slots.into_iter().chain(own));
+        }
+        Ok(())
+    }
+
+    /// Plans to displace an element that stands in the way of `owner`. A port of a live holder is an error.
     pub fn displace(
         &mut self,
         socket: &mut Socket,
         owner: &Owner,
-        slot: &Slot,
-        element: &Element,
+        (slot, element): (&Slot, &Element),
         kind: Kinds,
         options: &ApplyOptions<'_>,
     ) -> Result<()> {
         if self.slots.contains(slot) {
             return Ok(());
         }
-        let Some(holder) = element.comment().as_deref().and_then(Holder::parse) else {
-            self.slots.push(slot.clone());
+        self.add([slot.clone()]);
+        let comment = element.comment().unwrap_or_default();
+        let Some(holder) = Holder::parse(&comment) else {
             return Ok(());
         };
-        if !holder.is(owner) {
-            if let Some(claim) = Claim::of(slot) {
-                refuse_live_holder(&claim, &holder, element, options)?;
-            }
-            self.losers
-                .push(format!("{slot} was taken over from {holder}"));
-        }
         let place = Place::from_hash(&holder.instance_hash, kind);
-        match Record::load(socket, &place)? {
-            // A dead holder's ports all go, and so do our own earlier ones; of an address only what is in the way.
-            Some((record, own)) if is_claim(slot) || holder.is(owner) => {
-                self.slots.extend(record.slots.into_iter().chain(own));
-            }
-            Some((mut record, own)) => {
-                record.slots.retain(|known| known != slot);
-                self.slots.extend(own);
-                if !record.slots.is_empty() {
-                    self.mending
-                        .extend(record.write(&place, &element.comment().unwrap_or_default())?);
-                }
-            }
-            None => {}
+        if holder.is(owner) {
+            return self.displace_record(socket, &place);
         }
-        if !self.slots.contains(slot) {
-            self.slots.push(slot.clone());
+        self.losers
+            .push(format!("{slot} was taken over from {holder}"));
+        match Claim::of(slot) {
+            // Its holder is dead, so all its ports go.
+            Some(claim) => {
+                refuse_live_holder(&claim, &holder, element, options)?;
+                self.displace_record(socket, &place)
+            }
+            None => self.shrink(socket, place, comment, slot),
+        }
+    }
+
+    /// The messages that write what stays of shrunk records.
+    pub fn mending(&self) -> Result<Vec<Request>> {
+        let left = self
+            .shrunk
+            .iter()
+            .filter(|(.., record)| !record.slots.is_empty());
+        let written = left.map(|(place, comment, record)| record.write(place, comment));
+        Ok(written
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect())
+    }
+
+    /// Takes one element out of somebody's record; the rest of it may be in use.
+    fn shrink(
+        &mut self,
+        socket: &mut Socket,
+        place: Place,
+        comment: String,
+        slot: &Slot,
+    ) -> Result<()> {
+        if let Some((.., record)) = self.shrunk.iter_mut().find(|(known, ..)| *known == place) {
+            record.slots.retain(|known| known != slot);
+        } else if let Some((mut record, own)) = Record::load(socket, &place)? {
+            self.add(own);
+            record.slots.retain(|known| known != slot);
+            self.shrunk.push((place, comment, record));
         }
         Ok(())
+    }
+
+    fn add(&mut self, slots: impl IntoIterator<Item = Slot>) {
+        for slot in slots {
+            if !self.slots.contains(&slot) {
+                self.slots.push(slot);
+            }
+        }
     }
 }
 

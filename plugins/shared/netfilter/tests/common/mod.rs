@@ -116,6 +116,9 @@ pub fn world() {
     }
     // A link-local address that is still tentative sends no neighbour solicitations for forwarded packets.
     sysctl("net.ipv6.conf.default.accept_dad", "0");
+    for family in ["iptables", "ip6tables"] {
+        sysctl(&format!("net.bridge.bridge-nf-call-{family}"), "0");
+    }
     run("ip link add br0 type bridge forward_delay 0");
     run("ip addr add 10.77.0.1/24 dev br0");
     run("ip addr add fd00:77::1/64 dev br0 nodad");
