@@ -1,10 +1,9 @@
 //! ADD.
 
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use cni_types::result::{CniResult, Interface};
-use netlink::{Link, Station, Veth};
+use netlink::{Link, LinkChange, Veth};
 use skel::{Added, Delegate, Request, Transaction, log};
 
 use crate::config::{Config, PortVlans};
@@ -133,13 +132,12 @@ fn settle(world: &World, config: &Config, veth: &Veth, result: &CniResult) -> Re
             .container
             .wait_settled(&veth.container, ours, deadline)?;
     }
-    let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.ip()).collect();
-    Ok(world.container.announce(
-        &veth.container,
-        veth.container.mac,
-        &addresses,
-        Station::Host,
-    )?)
+    // With `arp_notify` and `ndisc_notify` on, the kernel announces every address of a link whose MAC
+    // address is set, be it to the same value. It does so when the link goes up, too, but then the port
+    // does not forward yet. Sending the frames ourselves would cost an RCU grace period (10 ms and more)
+    // when the packet socket is closed.
+    let again = LinkChange::new().mac(veth.container.mac);
+    Ok(world.container.change_link(&veth.container, &again)?)
 }
 
 /// Lists the interfaces, and ties the addresses to the container's.

@@ -66,6 +66,7 @@ fn settings(config: &Config, ifname: &str, ipv6: bool) -> netlink::Result<()> {
             if config.enabledad { "1" } else { "0" },
         ),
         ("ipv4", "arp_notify", "1"),
+        ("ipv6", "ndisc_notify", "1"),
     ];
     for (family, key, value) in wanted.into_iter().filter(|(_, _, value)| !value.is_empty()) {
         // A kernel without IPv6 has no such settings; there is nothing to switch then.

@@ -1,7 +1,5 @@
 //! DEL and GC.
 
-use std::net::IpAddr;
-
 use cni_types::NetnsPath;
 use cni_types::conf::ValidAttachments;
 use netfilter::{Hints, Kinds, Netfilter, Owner};
@@ -18,46 +16,50 @@ use crate::world::owner;
 const KINDS: [Kinds; 2] = [Kinds::MASQUERADE, Kinds::GUARD_MAC];
 
 /// Removes everything of the attachment. Each step is taken whatever became of the one before.
+///
+/// The rules go first: the kernel frees them after an RCU grace period and makes whoever closes the packet
+/// filter's socket wait for that, which costs nothing while the pair is being removed. The addresses are
+/// released last, when nobody uses them any more.
 pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     let owner = owner(request);
     let mut errors = Vec::new();
-    let mut hints = Hints::default();
-    match remove_link(request, &owner) {
-        Ok(addresses) => hints.addresses = addresses,
-        Err(error) => errors.push(error),
-    }
-    let leased = request.prev_result.iter().flat_map(|result| &result.ips);
-    for address in leased.map(|ip| ip.address.ip()) {
-        if !hints.addresses.contains(&address) {
-            hints.addresses.push(address);
+    let filter = match remove_rules(request, &owner) {
+        Ok(filter) => Some(filter),
+        Err(error) => {
+            errors.push(error);
+            None
         }
-    }
+    };
+    errors.extend(remove_link(request, &owner).err());
+    errors.extend(remove_vlan_gateway(&request.config).err());
     if let Some(ipam) = &request.ipam {
         errors.extend(ipam.del().err().map(Error::from));
     }
-    errors.extend(remove_rules(&owner, &hints).err());
-    errors.extend(remove_vlan_gateway(&request.config).err());
+    drop(filter);
     Error::join(errors)
 }
 
-fn remove_rules(owner: &Owner, hints: &Hints) -> Result<(), Error> {
+fn remove_rules(request: &DelRequest<Config>, owner: &Owner) -> Result<Netfilter, Error> {
+    let leased = request.prev_result.iter().flat_map(|result| &result.ips);
+    let hints = Hints {
+        addresses: leased.map(|ip| ip.address.ip()).collect(),
+        ..Hints::default()
+    };
     let mut filter = Netfilter::open()?;
-    let removed = filter.remove(owner, KINDS[0] | KINDS[1], hints);
+    let removed = filter.remove(owner, KINDS[0] | KINDS[1], &hints);
     log_warnings(&mut filter);
-    Ok(removed?)
+    removed?;
+    Ok(filter)
 }
 
-/// Removes the pair, and gives the addresses that its container end had.
-fn remove_link(request: &DelRequest<Config>, owner: &Owner) -> Result<Vec<IpAddr>, Error> {
-    let host = Handle::host()?;
+/// Removes the pair, by its end in the container or by its end on the host.
+fn remove_link(request: &DelRequest<Config>, owner: &Owner) -> Result<(), Error> {
     if let Some(netns) = &request.netns {
         match open_container(netns) {
-            Ok(container) => {
-                let found = remove_from_container(&container, request.ifname.as_str())?;
-                if let Some(addresses) = found {
-                    return Ok(addresses);
-                }
+            Ok(container) if remove_from_container(&container, request.ifname.as_str())? => {
+                return Ok(());
             }
+            Ok(_) => {}
             Err(error) if error.is_netns_gone() => log::info(format_args!("{error}")),
             Err(error) => log::warn(format_args!(
                 "bridge: {error}; looking for the host's end instead"
@@ -65,38 +67,36 @@ fn remove_link(request: &DelRequest<Config>, owner: &Owner) -> Result<Vec<IpAddr
         }
     }
     // The namespace may live on without its path. Then the host's end is still here, with its owner's name.
+    let host = Handle::host()?;
     let instance = owner.instance_hash();
     for link in host
         .links()?
         .iter()
-        .filter(|link| is_of_instance(link, &instance))
+        .filter(|l| is_of_instance(l, &instance))
     {
         delete(&host, link)?;
     }
-    Ok(Vec::new())
+    Ok(())
 }
 
 fn open_container(netns: &NetnsPath) -> netlink::Result<Handle> {
     Handle::open(&Netns::open(netns.as_path())?)
 }
 
-/// Removes the interface in the container; none if there is no pair of that name there.
-fn remove_from_container(container: &Handle, ifname: &str) -> Result<Option<Vec<IpAddr>>, Error> {
+/// Removes the interface in the container; false if there is no pair of that name there.
+fn remove_from_container(container: &Handle, ifname: &str) -> Result<bool, Error> {
     let Some(link) = container.find_link(ifname)? else {
-        return Ok(None);
+        return Ok(false);
     };
     // A workload may have put something else in its place, which is not ours to remove.
     if !link.is_veth() {
         log::warn(format_args!(
             "bridge: {ifname} is not a veth any more; left alone"
         ));
-        return Ok(None);
+        return Ok(false);
     }
-    let addresses = container.addresses(&link)?;
     delete(container, &link)?;
-    Ok(Some(
-        addresses.iter().map(|address| address.ip.ip()).collect(),
-    ))
+    Ok(true)
 }
 
 fn delete(handle: &Handle, link: &Link) -> Result<(), Error> {
