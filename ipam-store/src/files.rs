@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -131,6 +131,24 @@ impl Dir {
         self.sync_dir()
     }
 
+    /// Overwrites a small file in place. Half-way it may hold something else, so this is for what is no more than a
+    /// hint; it spares the file system the flush that many of them add to replacing a file.
+    pub(crate) fn overwrite(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let path = self.path.join(name);
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW).bits())
+            .open(&path)
+            .and_then(|file| {
+                file.write_all_at(content, 0)?;
+                file.set_len(content.len() as u64)
+            });
+        written.map_err(at("write", &path))
+    }
+
     /// The addresses that have a file. Whatever else lies in the directory is not looked at, sub-directories least of all.
     pub(crate) fn addresses(&self) -> Result<Vec<IpAddr>, Error> {
         let failed = |e| at("read directory", &self.path)(e);
@@ -145,6 +163,11 @@ impl Dir {
             }
         }
         Ok(found)
+    }
+
+    /// Removes what a killed command may have left half-written.
+    pub(crate) fn remove_leftover(&self) {
+        let _ = fs::remove_file(self.path.join(NEW_FILE));
     }
 
     fn write_new(&self, content: &[u8]) -> Result<PathBuf, Error> {
@@ -195,7 +218,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 
 /// Reads a small regular file; `None` for anything else that has the name.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match open(path) {
+    let mut file = match open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(e),
         Err(e) => match path.symlink_metadata() {
@@ -203,9 +226,20 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
             _ => return Err(e),
         },
     };
-    let mut content = Vec::with_capacity(128);
-    match file.take(MAX_CONTENT + 1).read_to_end(&mut content) {
-        Ok(n) if n as u64 <= MAX_CONTENT => Ok(Some(content)),
+    // Nearly every file fits, and a short read of a regular file is its end.
+    let mut buffer = [0; 256];
+    let outcome = file.read(&mut buffer).and_then(|n| {
+        let mut content = buffer.get(..n).unwrap_or_default().to_vec();
+        if n == 0 && !file.metadata()?.is_file() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if n == buffer.len() {
+            file.take(MAX_CONTENT).read_to_end(&mut content)?;
+        }
+        Ok(content)
+    });
+    match outcome {
+        Ok(content) if content.len() as u64 <= MAX_CONTENT => Ok(Some(content)),
         Ok(_) => Ok(None),
         Err(e) if e.kind() == io::ErrorKind::IsADirectory => Ok(None),
         Err(e) => Err(e),

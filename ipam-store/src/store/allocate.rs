@@ -58,7 +58,7 @@ impl Store {
         }
         for (index, allocation) in done.iter().enumerate() {
             let text = allocation.address.ip().to_string();
-            if let Err(e) = self.dir.replace(&counter(index), text.as_bytes()) {
+            if let Err(e) = self.dir.overwrite(&counter(index), text.as_bytes()) {
                 return Err(self.roll_back(owner, &done, e));
             }
         }

@@ -152,6 +152,9 @@ impl Store {
         if self.leases.is_none() {
             let leases = Leases::open(&self.dir)?;
             leases.swept().clone_into(&mut self.swept);
+            if leases.is_scan() && self.lock.is_some() {
+                self.dir.remove_leftover();
+            }
             self.leases = Some(leases);
         }
         if let Some(Ok(answer)) = self.leases.as_mut().map(&question) {

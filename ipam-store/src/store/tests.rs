@@ -260,7 +260,7 @@ proptest! {
                         None => (1..=30).collect(),
                     };
                     let free = order.into_iter().find(|a| *a != 1 && !table.contains_key(a));
-                    let held = table.iter().any(|(a, holder)| *holder == Some(c) && *a <= 30);
+                    let held = table.iter().any(|(a, holder)| *holder == Some(c) && (1..=30).contains(a));
                     let got = store.allocate(&owner(&c.to_string()), &sets, &[]);
                     match (held, free) {
                         (true, _) => prop_assert!(matches!(got, Err(Error::Duplicate { .. })), "duplicate"),
@@ -273,7 +273,7 @@ proptest! {
                     }
                 }
                 Step::Ask(c, a) => {
-                    let held = table.iter().any(|(a, holder)| *holder == Some(c) && *a <= 30);
+                    let held = table.iter().any(|(a, holder)| *holder == Some(c) && (1..=30).contains(a));
                     let fits = !held && (2..=30).contains(&a) && !table.contains_key(&a);
                     let got = store.allocate(&owner(&c.to_string()), &sets, &[format!("10.0.0.{a}").parse().unwrap()]);
                     prop_assert_eq!(got.is_ok(), fits);

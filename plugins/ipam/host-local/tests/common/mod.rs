@@ -179,6 +179,7 @@ pub fn run(
 ) -> Answer {
     let mut child = Command::new(program)
         .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("CNI_COMMAND", command)
         .env("CNI_CONTAINERID", id)
         .env("CNI_NETNS", "/nonexistent/netns")
