@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::carrier::{Carrier, Context};
 use crate::conntrack::Flows;
 use crate::error::{Error, Result};
-use crate::firewalld::Firewalld;
+use crate::firewalld::{Absent, Firewalld};
 use crate::intent::{Intent, Kinds, PublishedPort};
-use crate::iptables::Iptables;
+use crate::iptables::{self, Iptables};
 use crate::nfnl::Socket;
 use crate::nft::Nftables;
 use crate::owner::{Holder, Owner};
@@ -41,14 +41,6 @@ impl Backend {
     /// The backend with this exact name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.name() == name)
-    }
-
-    fn carrier(self) -> &'static dyn Carrier {
-        match self {
-            Self::Nftables => &Nftables,
-            Self::Iptables => &Iptables,
-            Self::Firewalld => &Firewalld,
-        }
     }
 }
 
@@ -95,6 +87,7 @@ pub struct Hints {
 pub struct Netfilter {
     socket: Socket,
     warnings: Vec<String>,
+    firewalld: &'static dyn Carrier,
 }
 
 impl Netfilter {
@@ -103,15 +96,37 @@ impl Netfilter {
         Ok(Self {
             socket: Socket::open()?,
             warnings: Vec::new(),
+            firewalld: &Absent,
         })
     }
 
+    /// Makes firewalld one of the backends. Programs that do not say so are not linked with D-Bus.
+    #[must_use]
+    pub fn with_firewalld(mut self) -> Self {
+        self.firewalld = &Firewalld;
+        self
+    }
+
     /// Which backend to use: the requested one, or what fits this host and these kinds best.
+    ///
+    /// Admitting goes to firewalld where it answers, and to iptables where the host forwards by an iptables chain,
+    /// because an accept in another table cannot lift its DROP. Everything else goes to nftables where the kernel
+    /// has it, else to iptables.
     pub fn choose(&mut self, requested: Option<Backend>, kinds: Kinds) -> Result<Backend> {
         if let Some(backend) = requested {
             return Ok(backend);
         }
-        let _ = kinds;
+        if kinds.contains(Kinds::ADMIT) {
+            if self.status(Backend::Firewalld, Kinds::ADMIT).is_ok() {
+                return Ok(Backend::Firewalld);
+            }
+            if iptables::forwards(&mut self.socket) && iptables::installed(&mut self.socket) {
+                return Ok(Backend::Iptables);
+            }
+        }
+        if self.status(Backend::Nftables, kinds).is_err() && iptables::installed(&mut self.socket) {
+            return Ok(Backend::Iptables);
+        }
         Ok(Backend::Nftables)
     }
 
@@ -123,8 +138,7 @@ impl Netfilter {
         intents: &[Intent],
         options: &ApplyOptions<'_>,
     ) -> Result<()> {
-        backend
-            .carrier()
+        self.carrier(backend)
             .apply(&mut self.context(), owner, intents, options)
     }
 
@@ -136,8 +150,7 @@ impl Netfilter {
 
     /// Fails with the first thing that `apply` made and that is gone. Changes nothing.
     pub fn verify(&mut self, backend: Backend, owner: &Owner, intents: &[Intent]) -> Result<()> {
-        backend
-            .carrier()
+        self.carrier(backend)
             .verify(&mut self.context(), owner, intents)
     }
 
@@ -171,7 +184,7 @@ impl Netfilter {
 
     /// Fails when `apply` of these kinds would.
     pub fn status(&mut self, backend: Backend, kinds: Kinds) -> Result<()> {
-        backend.carrier().status(&mut self.context(), kinds)
+        self.carrier(backend).status(&mut self.context(), kinds)
     }
 
     /// Drops packets for 127.0.0.0/8 that come in on this interface, unless they belong to a connection from here.
@@ -192,6 +205,14 @@ impl Netfilter {
         std::mem::take(&mut self.warnings)
     }
 
+    fn carrier(&self, backend: Backend) -> &'static dyn Carrier {
+        match backend {
+            Backend::Nftables => &Nftables,
+            Backend::Iptables => &Iptables,
+            Backend::Firewalld => self.firewalld,
+        }
+    }
+
     fn context(&mut self) -> Context<'_> {
         Context {
             socket: &mut self.socket,
@@ -205,7 +226,7 @@ impl Netfilter {
     ) -> Result<()> {
         let tried = Backend::ALL
             .into_iter()
-            .map(|backend| step(backend.carrier(), &mut self.context()));
+            .map(|backend| step(self.carrier(backend), &mut self.context()));
         Error::join(tried.filter_map(Result::err).collect())
     }
 }

@@ -146,7 +146,6 @@ impl Carrier for Iptables {
 }
 
 /// Whether this host filters forwarded packets with iptables: an accept elsewhere could not lift a DROP of its.
-#[allow(dead_code)]
 pub(crate) fn forwards(socket: &mut Socket) -> bool {
     let nft = matches!(socket.chain(Family::V4.nfnl(), FILTER, "FORWARD"), Ok(Some(chain)) if chain.hook.is_some());
     nft || legacy_tables(Family::V4)
@@ -155,7 +154,6 @@ pub(crate) fn forwards(socket: &mut Socket) -> bool {
 }
 
 /// Whether the tools to write rules are there.
-#[allow(dead_code)]
 pub(crate) fn installed(socket: &mut Socket) -> bool {
     tool::find(Variant::live(socket), Family::V4, Purpose::Restore).is_some()
 }

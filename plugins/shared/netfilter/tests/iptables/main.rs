@@ -2,7 +2,7 @@
 //!
 //! Each test runs in a child process with namespaces of its own, as root and as an ordinary user alike. They need
 //! iptables (both variants), conntrack, iproute2, util-linux and the reference set in /usr/lib/cni; on Debian:
-//! `apt-get install iptables conntrack iproute2 nftables containernetworking-plugins`.
+//! `apt-get install iptables conntrack iproute2 nftables containernetworking-plugins dbus-daemon firewalld`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,6 +16,7 @@ mod sandbox;
 mod confine;
 mod conntrack;
 mod filter;
+mod firewalld;
 mod masquerade;
 mod parallel;
 mod publish;
