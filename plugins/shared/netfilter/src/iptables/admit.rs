@@ -12,6 +12,7 @@ use super::plan::{Place, Plan};
 use super::rule::{Marked, Rule, Target, state};
 use super::script::FILTER;
 use crate::error::Result;
+use crate::owner::{Owner, network_hash};
 
 /// The built-in chain.
 pub(crate) const FORWARD: &str = "FORWARD";
@@ -83,17 +84,26 @@ pub(crate) fn wanted_rules(wanted: &[Wanted]) -> Vec<(String, Rule)> {
     all
 }
 
-/// Removes the rules of these addresses, every copy of them.
-pub(crate) fn remove(plan: &mut Plan<'_, '_>, addresses: &[IpAddr]) -> Result<()> {
-    let gone: Vec<Rule> = addresses
+/// Removes the rules of the owner, and those of these addresses that belong to nobody else, every copy of them.
+pub(crate) fn remove(plan: &mut Plan<'_, '_>, owner: &Owner, addresses: &[IpAddr]) -> Result<()> {
+    let named: Vec<Rule> = addresses
         .iter()
         .flat_map(|address| address_rules(*address))
         .collect();
-    if gone.is_empty() {
-        return Ok(());
-    }
-    plan.delete_rules(FILTER, FORWARD_CHAIN, |stored| gone.contains(&stored.rule))
-        .map(drop)
+    plan.delete_rules(FILTER, FORWARD_CHAIN, |stored| {
+        stored.is_tagged_for(owner) || (stored.tag.is_none() && named.contains(&stored.rule))
+    })
+    .map(drop)
+}
+
+/// Removes the rules of the network's attachments that are not valid any more.
+pub(crate) fn collect(plan: &mut Plan<'_, '_>, network: &str, valid: &[Owner]) -> Result<()> {
+    let of_network = format!("{}-", network_hash(network));
+    plan.delete_rules(FILTER, FORWARD_CHAIN, |stored| {
+        let tag = stored.tag.as_deref().unwrap_or_default();
+        tag.starts_with(&of_network) && !valid.iter().any(|owner| stored.is_tagged_for(owner))
+    })
+    .map(drop)
 }
 
 fn forward_jump() -> Rule {
@@ -120,7 +130,7 @@ fn published() -> Rule {
     }
 }
 
-fn address_rules(address: IpAddr) -> impl Iterator<Item = Rule> {
+pub(crate) fn address_rules(address: IpAddr) -> impl Iterator<Item = Rule> {
     let host = Family::host(address).into_iter();
     host.flat_map(|host| {
         let answers = Rule {

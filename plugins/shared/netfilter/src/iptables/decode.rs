@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnetwork::IpNetwork;
 
 use super::rule::{Marked, Match, Rule, Stored, Target, canonical};
-use super::xt;
+use super::{tag, xt};
 use crate::nfnl::{self, Expr, Reader, consts::verdict};
 
 /// `NFT_PAYLOAD_NETWORK_HEADER` and `NFT_PAYLOAD_TRANSPORT_HEADER`.
@@ -39,6 +39,7 @@ pub(crate) fn stored(raw: &nfnl::Rule) -> Stored {
         rule: decoder.rule,
         handle: Some(raw.handle),
         text: None,
+        tag: tag::read(&raw.userdata),
     }
 }
 

@@ -18,6 +18,7 @@ mod publish;
 mod render;
 mod rule;
 mod script;
+mod tag;
 mod text;
 mod tool;
 mod variant;
@@ -72,7 +73,7 @@ impl Carrier for Iptables {
                 _ => {}
             }
             let Err(error) = write::all(context, variant, &edits) else {
-                return Ok(());
+                return tag_all(context, variant, owner, &wanted);
             };
             connmark &= !write::lacks_connmark(&error);
             failed = Some((edits, error));
@@ -102,7 +103,7 @@ impl Carrier for Iptables {
                     .copied()
                     .filter(|ip| Family::of(*ip) == family)
                     .collect();
-                admit::remove(plan, &own)?;
+                admit::remove(plan, owner, &own)?;
             }
             Ok(())
         })
@@ -127,6 +128,9 @@ impl Carrier for Iptables {
             }
             if kinds.contains(Kinds::MASQUERADE) {
                 masquerade::collect(plan, network, valid)?;
+            }
+            if kinds.contains(Kinds::ADMIT) {
+                admit::collect(plan, network, valid)?;
             }
             if kinds.contains(Kinds::CONFINE) {
                 confine::collect(plan, |bridge| if_nametoindex(bridge).is_ok())?;
@@ -156,6 +160,22 @@ pub(crate) fn forwards(socket: &mut Socket) -> bool {
 /// Whether the tools to write rules are there.
 pub(crate) fn installed(socket: &mut Socket) -> bool {
     tool::find(Variant::live(socket), Family::V4, Purpose::Restore).is_some()
+}
+
+/// Marks those rules with their owner that cannot say it themselves.
+fn tag_all(
+    context: &mut Context<'_>,
+    variant: Variant,
+    owner: &Owner,
+    wanted: &[Wanted],
+) -> Result<()> {
+    for wanted in wanted
+        .iter()
+        .filter(|w| variant == Variant::Nft && !w.admit.is_empty())
+    {
+        tag::write(context, wanted.family, owner, &wanted.admit)?;
+    }
+    Ok(())
 }
 
 fn plan_all(

@@ -5,6 +5,8 @@
 
 use ipnetwork::IpNetwork;
 
+use crate::owner::Owner;
+
 /// A match that may be negated with `!`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Match<T> {
@@ -178,6 +180,18 @@ pub(crate) struct Stored {
     pub(crate) handle: Option<u64>,
     /// Legacy tables: its text after `-A <chain> `.
     pub(crate) text: Option<String>,
+    /// nf_tables: the owner's comment, where the rule has no place for one that iptables would show.
+    pub(crate) tag: Option<String>,
+}
+
+impl Stored {
+    /// Whether it carries the tag of this attachment.
+    pub(crate) fn is_tagged_for(&self, owner: &Owner) -> bool {
+        let hash = owner.instance_hash();
+        self.tag
+            .as_deref()
+            .is_some_and(|tag| tag.starts_with(&hash))
+    }
 }
 
 /// The network with its host bits cleared; `None` for "any address", as the kernel stores it.

@@ -137,6 +137,7 @@ impl Edits {
 
 fn as_text(rule: &Rule) -> Stored {
     Stored {
+        tag: None,
         rule: rule.clone(),
         handle: None,
         text: Some(render::text(rule)),

@@ -83,6 +83,7 @@ fn parse_line(line: &str, chains: &mut Chains) {
         return;
     };
     let stored = Stored {
+        tag: None,
         rule: parse::rule(&words(text)),
         handle: None,
         text: Some(text.to_owned()),

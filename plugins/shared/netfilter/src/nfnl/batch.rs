@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io;
 
-use super::consts::{NFNL_SUBSYS_NFTABLES, chain, flag, msg, rule};
+use super::attr::Writer;
+use super::consts::{LIST_ELEM, NFNL_SUBSYS_NFTABLES, chain, expr, flag, msg, rule};
 use super::message::{Family, Request};
+use super::objects::Rule;
 use super::socket::Ack;
 use crate::error::Error;
 
@@ -66,6 +68,28 @@ impl Batch {
                 .text(rule::CHAIN, chain)
                 .u64(rule::HANDLE, handle);
         }))
+    }
+
+    /// Puts a rule with other userdata in the place of one that was read, with the same expressions.
+    pub fn retag_rule(&mut self, old: &Rule, userdata: &[u8]) -> usize {
+        let flags = flag::REPLACE;
+        self.push(
+            Request::nftables(msg::NEWRULE, old.family, flags).with(|w| {
+                w.text(rule::TABLE, &old.table)
+                    .text(rule::CHAIN, &old.chain)
+                    .u64(rule::HANDLE, old.handle)
+                    .nest(rule::EXPRESSIONS, |list| {
+                        for one in &old.exprs {
+                            list.nest(LIST_ELEM, |w| {
+                                w.text(expr::NAME, &one.name).nest(expr::DATA, |w| {
+                                    w.append(&Writer::after(one.data.clone()));
+                                });
+                            });
+                        }
+                    })
+                    .bytes(rule::USERDATA, userdata);
+            }),
+        )
     }
 
     /// Deletes all rules of a chain.

@@ -27,6 +27,7 @@ pub mod flag {
     pub const ACK: u16 = 0x4;
     pub const DUMP_INTR: u16 = 0x10;
     pub const DUMP: u16 = 0x300;
+    pub const REPLACE: u16 = 0x100;
     pub const EXCL: u16 = 0x200;
     pub const CREATE: u16 = 0x400;
     pub const APPEND: u16 = 0x800;

@@ -57,6 +57,54 @@ sandboxed! {
         assert!(!save("iptables", "filter").contains("10.88.0.2"));
     }
 
+    /// The rules say whose they are, so they go without anybody knowing the addresses.
+    fn rules_are_removed_by_their_owner_alone() {
+        let (gone, stays) = (owner("n", "c1", "eth0"), owner("n", "c2", "eth0"));
+        apply(&stays, &[admit("10.88.0.3")]).unwrap();
+        let before = save("iptables", "filter");
+        apply(&gone, &wanted()).unwrap();
+        remove(&gone, &[]);
+        assert_eq!(save("iptables", "filter"), before);
+        assert!(!save("ip6tables", "filter").contains("fd00::2"));
+        verify(&stays, &[admit("10.88.0.3")]).unwrap();
+    }
+
+    /// Who has got an address keeps its rules when the one before is deleted late.
+    fn a_late_deletion_spares_the_next_holder_of_the_address() {
+        let (old, new) = (owner("n", "c1", "eth0"), owner("n", "c2", "eth0"));
+        apply(&old, &wanted()).unwrap();
+        apply(&new, &wanted()).unwrap();
+        remove(&old, &["10.88.0.2", "fd00::2"]);
+        verify(&new, &wanted()).unwrap();
+        remove(&new, &[]);
+        assert!(!save("iptables", "filter").contains("10.88.0.2"));
+    }
+
+    /// What the owner's mark is made of does not bother iptables.
+    fn marked_rules_are_deleted_by_iptables() {
+        apply(&owner("n", "c1", "eth0"), &wanted()).unwrap();
+        sh("iptables -C CNI-FORWARD -s 10.88.0.2 -j ACCEPT");
+        sh("iptables -D CNI-FORWARD -s 10.88.0.2 -j ACCEPT");
+        sh("iptables -D CNI-FORWARD -d 10.88.0.2 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT");
+        assert!(!save("iptables", "filter").contains("10.88.0.2"));
+    }
+
+    /// Attachments that are not valid any more are collected, those of other networks are not looked at.
+    fn rules_are_collected() {
+        let (valid, stale, other) = (owner("n", "c1", "eth0"), owner("n", "c2", "eth0"), owner("m", "c3", "eth0"));
+        apply(&valid, &[admit("10.88.0.2")]).unwrap();
+        apply(&stale, &[admit("10.88.0.3"), admit("fd00::3")]).unwrap();
+        apply(&other, &[admit("10.99.0.4")]).unwrap();
+        netfilter::Netfilter::open()
+            .unwrap()
+            .collect("n", std::slice::from_ref(&valid), netfilter::Kinds::ADMIT)
+            .unwrap();
+        let now = save("iptables", "filter") + &save("ip6tables", "filter");
+        assert!(!now.contains("10.88.0.3") && !now.contains("fd00::3"), "{now}");
+        verify(&valid, &[admit("10.88.0.2")]).unwrap();
+        verify(&other, &[admit("10.99.0.4")]).unwrap();
+    }
+
     /// An administrator's chain, made before and with rules, is jumped to first and never touched.
     fn the_admin_chain_comes_first_and_stays() {
         sh("iptables -N NOMAD-ADMIN; iptables -A NOMAD-ADMIN -s 192.0.2.1 -j DROP");
