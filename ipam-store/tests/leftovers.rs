@@ -57,6 +57,7 @@ fn leases_of_an_earlier_boot_belong_to_nobody() {
         Store::open(tmp.path(), &second)
             .unwrap()
             .is_stale(ip("10.1.2.2"))
+            .unwrap()
     );
     assert!(
         Store::open(tmp.path(), &second)
@@ -72,7 +73,42 @@ fn leases_of_an_earlier_boot_belong_to_nobody() {
         !Store::open(tmp.path(), &second)
             .unwrap()
             .is_stale(ip("10.1.2.2"))
+            .unwrap()
     );
+}
+
+#[test]
+fn a_clock_that_is_wrong_after_a_reboot_does_not_matter() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut second = boot("second");
+    // As the clock says, this boot began long before the leases of the one before it were written.
+    second.reclaim.as_mut().unwrap().since = SystemTime::UNIX_EPOCH;
+    add_in(&boot("first"), tmp.path(), "a");
+    add_in(&boot("first"), tmp.path(), "b");
+    // What does not write leases leaves it so.
+    Store::open(tmp.path(), &second)
+        .unwrap()
+        .release(&owner("b"))
+        .unwrap();
+    Store::open(tmp.path(), &second)
+        .unwrap()
+        .collect(&[owner("a")])
+        .unwrap();
+    assert!(
+        Store::open(tmp.path(), &second)
+            .unwrap()
+            .is_stale(ip("10.1.2.2"))
+            .unwrap()
+    );
+    assert_eq!(add_in(&second, tmp.path(), "a"), "10.1.2.4");
+    assert_eq!(lease_files(tmp.path()), ["10.1.2.4"]);
+    assert!(
+        !Store::open(tmp.path(), &second)
+            .unwrap()
+            .is_stale(ip("10.1.2.4"))
+            .unwrap()
+    );
+    assert_eq!(add_in(&second, tmp.path(), "b"), "10.1.2.5");
 }
 
 #[test]

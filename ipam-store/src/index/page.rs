@@ -15,7 +15,7 @@ const WORDS: usize = 64;
 pub(super) const BUCKET: usize = 42;
 
 const MAGIC: &[u8; 16] = b"ferrule-index-1\n";
-const SWEPT: usize = 40;
+const SWEPT: usize = 48;
 
 /// A page does not hold what it should: the index cannot be used.
 #[derive(Debug, PartialEq, Eq)]

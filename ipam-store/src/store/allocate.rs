@@ -32,7 +32,8 @@ impl Allocation {
 
 impl Store {
     /// Hands out one address of each set, or none at all. A requested address is used for the first set that contains
-    /// it; the others get the next free one after the last reserved.
+    /// it; the others get the next free one after the last reserved. Begins with [`Store::reclaim`], so that no lease
+    /// is ever written beside those of an earlier boot.
     ///
     /// # Errors
     /// [`Error::Duplicate`] when the owner has an address of one of the sets, [`Error::NotInRanges`],
@@ -43,6 +44,7 @@ impl Store {
         sets: &[RangeSet],
         requested: &[IpAddr],
     ) -> Result<Vec<Allocation>, Error> {
+        self.reclaim()?;
         self.refuse_duplicate(owner, sets)?;
         let wanted = assign(sets, requested)?;
         let mut done = Vec::with_capacity(sets.len());

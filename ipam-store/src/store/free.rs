@@ -2,15 +2,35 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 use super::{Allocation, Store};
-use crate::boot::{BOOT_FILE, marked};
+use crate::boot::{BOOT_FILE, Boot, marked};
 use crate::error::Error;
 use crate::lease::{Holder, Owner};
 use crate::leases::Leases;
 
-/// The sweep of a store that keeps leases over boots: only torn files go.
+/// What the index calls the sweep of a store that keeps leases over boots: only torn files go.
 const TORN_ONLY: &str = "torn only";
+/// What it calls any other sweep, followed by the id of the boot.
+const BOOT_PREFIX: &str = "boot ";
+
+/// Which leases belong to nobody because the machine has been started anew since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stale {
+    None,
+    /// Every one: nobody but us has written here since, whatever the clock says.
+    All,
+    /// Somebody else has written here too, perhaps in this boot.
+    WrittenBefore(SystemTime),
+}
+
+fn sweep_of(boot: Option<&Boot>) -> String {
+    boot.map_or_else(
+        || TORN_ONLY.to_owned(),
+        |boot| format!("{BOOT_PREFIX}{}", boot.id),
+    )
+}
 
 impl Store {
     /// Takes back what one [`Store::allocate`] gave, and nothing else of the owner's.
@@ -58,50 +78,69 @@ impl Store {
     /// The first [`Error::Io`]; the rest is tried all the same.
     pub fn reclaim(&mut self) -> Result<Vec<IpAddr>, Error> {
         let boot = self.reclaim.clone();
-        let sweep = boot.as_ref().map_or(TORN_ONLY, |boot| boot.id.as_str());
-        self.ask(|_| Ok(()))?;
+        let sweep = sweep_of(boot.as_ref());
+        let stale = self.stale()?;
         if self.swept == sweep {
             return Ok(Vec::new());
         }
-        let torn = self.ask(Leases::maybe_torn)?;
-        let mut freed = self.remove_if(torn, |holder| *holder == Holder::Torn)?;
-        if self.is_other_boot() {
+        let mut freed = Vec::new();
+        if stale != Stale::None {
             let mut old = self.ask(Leases::addresses)?;
-            old.retain(|address| self.is_older_than_boot(*address));
-            freed.extend(self.remove_if(old, |_| true)?);
+            old.retain(|address| self.is_in(stale, *address));
+            freed = self.remove_if(old, |_| true)?;
         }
+        let torn = self.ask(Leases::maybe_torn)?;
+        freed.extend(self.remove_if(torn, |holder| *holder == Holder::Torn)?);
         self.changed = true;
         if let Some(boot) = &boot
             && self.marked_boot().as_deref() != Some(&boot.id)
         {
             self.dir.replace(BOOT_FILE, boot.marker().as_bytes())?;
         }
-        sweep.clone_into(&mut self.swept);
+        self.swept = sweep;
         Ok(freed)
     }
 
     /// Whether the lease of `address` is of an earlier boot and so belongs to nobody.
-    #[must_use]
-    pub fn is_stale(&self, address: IpAddr) -> bool {
-        self.is_other_boot() && self.is_older_than_boot(address)
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn is_stale(&mut self, address: IpAddr) -> Result<bool, Error> {
+        let stale = self.stale()?;
+        Ok(self.is_in(stale, address))
+    }
+
+    /// Which leases are of an earlier boot.
+    fn stale(&mut self) -> Result<Stale, Error> {
+        let Some(boot) = self.reclaim.clone() else {
+            return Ok(Stale::None);
+        };
+        self.ask(|_| Ok(()))?;
+        let swept = self.swept.as_str();
+        let other = |id: &str| id != boot.id;
+        if swept.strip_prefix(BOOT_PREFIX).is_some_and(other) {
+            // The index has held since a sweep in another boot, and only what has seen the present sweep writes leases.
+            Ok(Stale::All)
+        } else if swept.is_empty() && self.marked_boot().as_deref().is_some_and(other) {
+            Ok(Stale::WrittenBefore(boot.since))
+        } else {
+            Ok(Stale::None)
+        }
+    }
+
+    fn is_in(&self, stale: Stale, address: IpAddr) -> bool {
+        match stale {
+            Stale::None => false,
+            Stale::All => true,
+            Stale::WrittenBefore(start) => {
+                self.dir.written(address).is_some_and(|time| time < start)
+            }
+        }
     }
 
     fn marked_boot(&self) -> Option<String> {
         let marker = self.dir.read_own(BOOT_FILE)?;
         marked(&marker).map(str::to_owned)
-    }
-
-    /// Whether leases were last swept in another boot than this one.
-    fn is_other_boot(&self) -> bool {
-        match (&self.reclaim, self.marked_boot()) {
-            (Some(boot), Some(marked)) => boot.id != marked,
-            _ => false,
-        }
-    }
-
-    fn is_older_than_boot(&self, address: IpAddr) -> bool {
-        let written = self.dir.written(address);
-        matches!((&self.reclaim, written), (Some(boot), Some(written)) if written < boot.since)
     }
 
     /// Removes those of the addresses whose file's content passes, and returns them.

@@ -30,10 +30,13 @@ impl Store {
         for set in sets {
             let of_set = |address: &&IpAddr| set.range_of(**address).is_some();
             let next_free = |from, to| self.ask(|leases| leases.next_free(from, to));
-            let free = first_free(&walk(set, None), next_free)?.is_some();
+            let mut free = first_free(&walk(set, None), next_free)?.is_some();
+            for address in addresses.iter().filter(of_set) {
+                free = free || self.is_stale(*address)?;
+            }
             usages.push(Usage {
                 leases: addresses.iter().filter(of_set).count(),
-                free: free || addresses.iter().filter(of_set).any(|a| self.is_stale(*a)),
+                free,
             });
         }
         Ok(usages)

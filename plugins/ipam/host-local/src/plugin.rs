@@ -69,9 +69,13 @@ impl Plugin for HostLocal {
         let owner = owner(&request.container_id, &request.ifname);
         let mut leases = match Store::open_existing(&place.dir, &options(&place))? {
             Some(mut store) => {
-                let mut found = store.find(&owner)?;
-                found.retain(|address| !store.is_stale(*address));
-                found
+                let mut live = Vec::new();
+                for address in store.find(&owner)? {
+                    if !store.is_stale(address)? {
+                        live.push(address);
+                    }
+                }
+                live
             }
             None => Vec::new(),
         };
