@@ -1,4 +1,4 @@
-//! Having the plugins built and standing beside the demo.
+//! Having the plugins built, and where they are.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,10 +18,10 @@ pub fn directory_of(program: &Path) -> PathBuf {
     program.parent().unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Builds the workspace's binaries when cargo started us, and returns where they are.
-pub fn plugins(program: &Path) -> Result<PathBuf> {
+/// Builds the workspace's binaries when cargo started us; they come to stand beside the demo.
+pub fn workspace() -> Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else {
-        return Ok(directory_of(program));
+        return Ok(());
     };
     eprintln!("Building the plugins ...");
     let mut command = Command::new(cargo);
@@ -34,7 +34,7 @@ pub fn plugins(program: &Path) -> Result<PathBuf> {
         source,
     })?;
     if status.success() {
-        Ok(directory_of(program))
+        Ok(())
     } else {
         Err(Error::Missing {
             what: "a build of the plugins without errors".into(),

@@ -5,23 +5,15 @@
 //! traffic has shown. With `--plugins DIR` it judges any other plugin directory.
 
 mod build;
-mod cycle;
-mod iptables;
-mod leavings;
-mod report;
-mod result;
-mod scenes;
-mod traffic;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use conformance::demo::{Circumstances, Scene, Style, play};
+use conformance::net::Host;
 use conformance::sandbox::Launcher;
 use conformance::{Error, Result};
-
-use report::Style;
-use scenes::Scene;
 
 /// Gives containers their network and shows by real traffic what works.
 #[derive(Debug, Parser)]
@@ -58,12 +50,14 @@ fn main() -> ExitCode {
 /// Whether everything that was tried worked.
 fn run(options: &Options) -> Result<bool> {
     let program = build::own_path()?;
+    if options.inside.is_none() {
+        build::workspace()?;
+    }
     let plugins = match &options.plugins {
         Some(directory) => directory.canonicalize().map_err(|source| Error::System {
             what: format!("plugin directory {}", directory.display()),
             source,
         })?,
-        None if options.inside.is_none() => build::plugins(&program)?,
         None => build::directory_of(&program),
     };
     match &options.inside {
@@ -76,7 +70,12 @@ fn inside(list: &str, plugins: &Path, admin_chain: bool) -> Result<bool> {
     let scene = Scene::named(list).ok_or_else(|| Error::Missing {
         what: format!("a list called {list}"),
     })?;
-    cycle::play(&scene, plugins, admin_chain)
+    play(
+        &scene,
+        &Host::new()?,
+        plugins,
+        Circumstances { admin_chain },
+    )
 }
 
 /// Runs each list in a sandbox of its own.

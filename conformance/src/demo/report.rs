@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use conformance::Result;
+use crate::Result;
 
 /// Colours, where the output is a terminal that wants them.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,8 @@ pub struct Style {
 }
 
 impl Style {
+    /// Colours if standard output is a terminal and `NO_COLOR` is unset.
+    #[must_use]
     pub fn of_terminal() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
@@ -26,18 +28,26 @@ impl Style {
         }
     }
 
+    /// Emphasised.
+    #[must_use]
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
+    /// Secondary.
+    #[must_use]
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
+    /// What works.
+    #[must_use]
     pub fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
 
+    /// What does not.
+    #[must_use]
     pub fn bad(self, text: &str) -> String {
         self.paint("31;1", text)
     }

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use conformance::chain::{Attachment, Network, Runtime, Verb};
-use conformance::facts::{addresses, spellings};
-use conformance::lists::nomad_ports;
-use conformance::net::{Host, Netns};
-use conformance::snapshot::{Leavings, Snapshot};
-use conformance::{Error, Result};
+use crate::chain::{Attachment, Network, Runtime, Verb};
+use crate::facts::{addresses, spellings};
+use crate::lists::nomad_ports;
+use crate::net::{Host, Netns};
+use crate::snapshot::{Leavings, Snapshot};
+use crate::{Error, Result};
 use serde_json::Value;
 
-use crate::report::Report;
-use crate::scenes::Scene;
-use crate::traffic::{self, CONTAINER_PORT, Container, HOST_PORT};
-use crate::{iptables, leavings, result};
+use super::report::Report;
+use super::scenes::Scene;
+use super::traffic::{self, CONTAINER_PORT, Container, HOST_PORT};
+use super::{iptables, leavings, result};
 
 /// How long the kernel may take to clear a namespace away.
 const CLEARING: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const CLEARING: Duration = Duration::from_secs(10);
 /// A list being played on the host of this sandbox.
 struct Play<'a> {
     scene: &'a Scene,
-    host: Host,
+    host: &'a Host,
     runtime: Runtime,
     network: Network,
     report: Report,
@@ -34,11 +34,26 @@ struct Play<'a> {
     seen: u32,
 }
 
-/// Plays a list in this sandbox; true when every fact held.
-pub fn play(scene: &Scene, plugins: &Path, admin_chain: bool) -> Result<bool> {
+/// Circumstances that are not part of a list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Circumstances {
+    /// Nomad's admin chain is there before the first container, as Nomad itself makes it.
+    pub admin_chain: bool,
+}
+
+/// Plays a list on the host of this sandbox; true when every fact held.
+///
+/// # Errors
+/// When the scene itself cannot be set; what a plugin does wrong is a line of the report.
+pub fn play(
+    scene: &Scene,
+    host: &Host,
+    plugins: &Path,
+    circumstances: Circumstances,
+) -> Result<bool> {
     let mut play = Play {
         scene,
-        host: Host::new()?,
+        host,
         runtime: Runtime::new(plugins),
         network: Network::parse(scene.list)?,
         report: Report::new(),
@@ -55,11 +70,11 @@ pub fn play(scene: &Scene, plugins: &Path, admin_chain: bool) -> Result<bool> {
         return Ok(true);
     }
     if scene.bridge_exists {
-        play.host.rtnl().add_bridge(scene.bridge)?;
+        host.rtnl().add_bridge(scene.bridge)?;
         play.report
             .aside(&format!("(bridge {} made beforehand)", scene.bridge));
     }
-    if admin_chain && scene.iptables {
+    if circumstances.admin_chain && scene.iptables {
         iptables::prepare_admin_chain()?;
         play.report.aside("(chain NOMAD-ADMIN made beforehand)");
     }
@@ -69,14 +84,14 @@ pub fn play(scene: &Scene, plugins: &Path, admin_chain: bool) -> Result<bool> {
 
 impl Play<'_> {
     fn all_cycles(&mut self) -> Result<()> {
-        let fresh = Snapshot::take(&self.host)?;
+        let fresh = Snapshot::take(self.host)?;
         self.cycle("first containers on a fresh host")?;
-        let settled = Snapshot::take(&self.host)?;
+        let settled = Snapshot::take(self.host)?;
         self.judge_first(&fresh, &settled);
 
         let before = if self.scene.iptables {
             iptables::forward_policy_drop()?;
-            Snapshot::take(&self.host)?
+            Snapshot::take(self.host)?
         } else {
             settled
         };
@@ -85,11 +100,11 @@ impl Play<'_> {
         } else {
             "the same again"
         })?;
-        let again = Snapshot::take(&self.host)?;
+        let again = Snapshot::take(self.host)?;
         self.judge_later("nothing at all has changed on the host", &before, &again);
 
         self.crash()?;
-        let after = Snapshot::take(&self.host)?;
+        let after = Snapshot::take(self.host)?;
         self.judge_later("nothing of the lost container is left", &again, &after);
         Ok(())
     }
@@ -115,7 +130,7 @@ impl Play<'_> {
                 container("c1", &one_netns, &one),
                 container("c2", &two_netns, &two),
             );
-            traffic::show(&mut self.report, self.scene, &self.host, &c1, &c2);
+            traffic::show(&mut self.report, self.scene, self.host, &c1, &c2);
             self.check(&one);
         }
         self.del("DEL of c1", &one);

@@ -1,6 +1,6 @@
 //! The four lists and what can be expected of each.
 
-use conformance::lists;
+use crate::lists;
 
 /// A network list and the circumstances it is meant for.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +67,14 @@ const SCENES: [Scene; 4] = [
 ];
 
 impl Scene {
+    /// All four, in their order.
+    #[must_use]
     pub fn all() -> &'static [Self] {
         &SCENES
     }
 
+    /// The list of this letter.
+    #[must_use]
     pub fn named(key: &str) -> Option<Self> {
         SCENES.into_iter().find(|scene| scene.key == key)
     }

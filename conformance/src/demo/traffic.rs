@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use conformance::facts::Assigned;
-use conformance::net::{HOST_V4, HOST_V6, Host, Netns, OUTSIDE_V4, OUTSIDE_V6};
-use conformance::probe::{self, PATIENCE, Server, Transport, ping};
-use conformance::{Error, Result};
+use crate::facts::Assigned;
+use crate::net::{HOST_V4, HOST_V6, Host, Netns, OUTSIDE_V4, OUTSIDE_V6};
+use crate::probe::{self, PATIENCE, Server, Transport, ping};
+use crate::{Error, Result};
 
-use crate::report::Report;
-use crate::scenes::Scene;
+use super::report::Report;
+use super::scenes::Scene;
 
 /// The port that list a and b publish on the host, and the container's own.
 pub const HOST_PORT: u16 = 8080;

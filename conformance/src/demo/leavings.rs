@@ -1,6 +1,6 @@
 //! What stays for the next container, in a few lines.
 
-use conformance::snapshot::{Diff, Item};
+use crate::snapshot::{Diff, Item};
 
 /// Describes what was added, a line for each kind of thing.
 pub fn describe(diff: &Diff) -> String {

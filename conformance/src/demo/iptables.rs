@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use conformance::chain::{find_tool, standard_path};
-use conformance::{Error, Result};
+use crate::chain::{find_tool, standard_path};
+use crate::{Error, Result};
 
 /// What to say where the tool is missing.
 pub const INSTALL: &str = "iptables is not installed; Debian, Ubuntu: apt-get install -y iptables; \

@@ -1,9 +1,9 @@
 //! A result against what the kernel has.
 
-use conformance::chain::Attachment;
-use conformance::facts::{Assigned, Interface, addresses, interfaces};
-use conformance::net::{Link, Netns, Rtnl};
-use conformance::{Error, Result};
+use crate::chain::Attachment;
+use crate::facts::{Assigned, Interface, addresses, interfaces};
+use crate::net::{Link, Netns, Rtnl};
+use crate::{Error, Result};
 use serde_json::Value;
 
 /// Whether a result of version 0.2.0 looks as that version says.

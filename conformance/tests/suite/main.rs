@@ -1,0 +1,28 @@
+//! The plugins as a runtime meets them: executed, in a small machine of their own, with real
+//! kernel objects and real packets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod support;
+
+// mod args;
+// mod bridge;
+// mod chains;
+// mod demo;
+// mod exec;
+// mod faults;
+// mod firewall;
+// mod garbage;
+// mod host_local;
+// mod interop;
+mod loopback;
+// mod nomad;
+// mod portmap;
+// mod property;
+mod protocol;
+// mod sandbox;
