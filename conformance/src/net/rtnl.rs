@@ -157,6 +157,33 @@ impl Rtnl {
         })
     }
 
+    /// Gives a link another MAC address.
+    ///
+    /// # Errors
+    /// When there is no such link or the kernel refuses.
+    pub fn set_mac(&self, name: &str, mac: [u8; 6]) -> Result<()> {
+        let message = LinkUnspec::new_with_name(name)
+            .address(mac.to_vec())
+            .build();
+        self.change(message, || format!("set the MAC address of {name}"))
+    }
+
+    /// Takes every address from a link.
+    ///
+    /// # Errors
+    /// When there is no such link or the kernel refuses.
+    pub fn flush_addresses(&self, name: &str) -> Result<()> {
+        let index = self.link(name)?.index;
+        for address in self.addresses()? {
+            if address.header.index == index {
+                self.runtime
+                    .block_on(self.handle.address().del(address).execute())
+                    .doing(|| format!("take an address from {name}"))?;
+            }
+        }
+        Ok(())
+    }
+
     fn change(&self, message: LinkMessage, what: impl FnOnce() -> String) -> Result<()> {
         self.runtime
             .block_on(self.handle.link().set(message).execute())

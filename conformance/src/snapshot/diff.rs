@@ -87,7 +87,8 @@ impl Leavings<'_> {
             Item::Xtables { .. } => true,
             Item::Chain { name, .. } => !is_container_chain(name),
             Item::File { path, content } => is_store(path, content),
-            Item::Element { .. } | Item::PolicyRule(_) => false,
+            Item::Element { text, .. } => self.is_guard(text),
+            Item::PolicyRule(_) => false,
         }
     }
 
@@ -97,6 +98,19 @@ impl Leavings<'_> {
             || key.ends_with("/forwarding")
             || key.ends_with("conf/all/accept_redirects")
             || key.contains(&format!("/{}/", self.bridge))
+    }
+}
+
+impl Leavings<'_> {
+    /// An element that is the bridge's name and nothing else guards the bridge's own settings.
+    fn is_guard(&self, element: &str) -> bool {
+        let name: String = self
+            .bridge
+            .bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let key = element.strip_prefix("key ").unwrap_or(element);
+        key.trim_end_matches('0') == name.trim_end_matches('0')
     }
 }
 

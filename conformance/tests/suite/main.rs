@@ -11,7 +11,7 @@
 mod support;
 
 // mod args;
-// mod bridge;
+mod bridge;
 // mod chains;
 // mod demo;
 // mod exec;
