@@ -7,7 +7,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use ipnetwork::IpNetwork;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoVeth, LinkMessage};
-use netlink_packet_route::route::RouteMessage;
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
 use netlink_packet_route::rule::RuleMessage;
 use rtnetlink::{
     IpVersion, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, MulticastGroup,
@@ -304,6 +304,26 @@ impl Rtnl {
         self.runtime
             .block_on(self.handle.route().add(builder.build()).execute())
             .doing(adding)
+    }
+}
+
+impl Rtnl {
+    /// Takes the routes to 127.0.0.0/8 away, so that such packets can be sent elsewhere.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn delete_loopback_routes(&self) -> Result<()> {
+        for route in self.routes()? {
+            let loopback = route.attributes.iter().any(|attribute| {
+                matches!(attribute, RouteAttribute::Destination(RouteAddress::Inet(v4)) if v4.is_loopback())
+            });
+            if loopback {
+                self.runtime
+                    .block_on(self.handle.route().del(route).execute())
+                    .doing(|| "delete a route to the loopback network")?;
+            }
+        }
+        Ok(())
     }
 }
 
