@@ -308,22 +308,47 @@ impl Rtnl {
 }
 
 impl Rtnl {
+    /// Takes the routes to exactly this network away.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn delete_routes_to(&self, network: IpNetwork) -> Result<()> {
+        self.delete_routes(|route| {
+            route.header.destination_prefix_length == network.prefix()
+                && route
+                    .attributes
+                    .iter()
+                    .any(|attribute| match (attribute, network.ip()) {
+                        (RouteAttribute::Destination(RouteAddress::Inet(one)), IpAddr::V4(v4)) => {
+                            *one == v4
+                        }
+                        (RouteAttribute::Destination(RouteAddress::Inet6(one)), IpAddr::V6(v6)) => {
+                            *one == v6
+                        }
+                        _ => false,
+                    })
+        })
+    }
+
+    fn delete_routes(&self, doomed: impl Fn(&RouteMessage) -> bool) -> Result<()> {
+        for route in self.routes()?.into_iter().filter(|route| doomed(route)) {
+            self.runtime
+                .block_on(self.handle.route().del(route).execute())
+                .doing(|| "delete a route")?;
+        }
+        Ok(())
+    }
+
     /// Takes the routes to 127.0.0.0/8 away, so that such packets can be sent elsewhere.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn delete_loopback_routes(&self) -> Result<()> {
-        for route in self.routes()? {
-            let loopback = route.attributes.iter().any(|attribute| {
+        self.delete_routes(|route| {
+            route.attributes.iter().any(|attribute| {
                 matches!(attribute, RouteAttribute::Destination(RouteAddress::Inet(v4)) if v4.is_loopback())
-            });
-            if loopback {
-                self.runtime
-                    .block_on(self.handle.route().del(route).execute())
-                    .doing(|| "delete a route to the loopback network")?;
-            }
-        }
-        Ok(())
+            })
+        })
     }
 }
 

@@ -183,23 +183,6 @@ sandboxed! {
         assert!(diff.added.iter().all(|item| item.to_string().starts_with("file")), "{diff}");
     }
 
-    fn an_address_in_the_way_is_named_with_the_cures(lab) {
-        lab.rtnl().add_bridge("br0").unwrap();
-        lab.rtnl().add_address("br0", "10.99.0.1/24".parse().unwrap()).unwrap();
-        let (_netns, attachment) = attach(lab, "c1");
-        let config = config(json!({"isGateway": true}));
-        let text = failure(&lab.one("ADD", &config, &attachment));
-        for part in ["br0", "10.99.0.1/24", "10.1.2.1/24", "forceAddress"] {
-            assert!(text.contains(part), "{part} in {text}");
-        }
-        let mut forced = config;
-        forced["forceAddress"] = json!(true);
-        add(lab, &forced, &attachment);
-        let now: Vec<String> =
-            lab.rtnl().addresses_of("br0").unwrap().iter().map(ToString::to_string).collect();
-        assert!(now.contains(&"10.1.2.1/24".into()) && !now.contains(&"10.99.0.1/24".into()), "{now:?}");
-    }
-
     fn ipv6_addresses_are_in_the_way_only_when_they_overlap(lab) {
         let ipam = json!({"type": "host-local", "ranges": [[{"subnet": "fd00:5::/64"}]]});
         for (bridge, present, fits) in [("br1", "fd00:5::2/80", false), ("br2", "fd00:6::1/64", true)] {

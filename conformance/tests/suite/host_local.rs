@@ -71,7 +71,8 @@ fn leases() -> Vec<String> {
     names
 }
 
-/// Another boot, as far as anybody can tell.
+/// Another boot, as far as anybody can tell: the kernel has another boot id, and what is on disk
+/// was written before this boot began.
 fn reboot(number: u32) {
     let file = format!("/run/sandbox/tmp/boot-{number}");
     fs::write(&file, format!("00000000-0000-4000-8000-{number:012}\n")).unwrap();
@@ -84,6 +85,11 @@ fn reboot(number: u32) {
         None::<&str>,
     )
     .unwrap();
+    for name in leases() {
+        let file = fs::File::options().write(true).open(lease(&name)).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+            .unwrap();
+    }
 }
 
 sandboxed! {

@@ -210,15 +210,6 @@ pub fn one_of(runtime: &Runtime, verb: &str, config: &Value, attachment: &Attach
         .unwrap()
 }
 
-/// The first address of a result.
-pub fn first_address(result: &Value) -> IpAddr {
-    addresses(result)
-        .first()
-        .expect("the result has an address")
-        .address
-        .ip()
-}
-
 /// The first address of a family in a result.
 pub fn address_of(result: &Value, v4: bool) -> IpAddr {
     let all = addresses(result);
@@ -275,4 +266,22 @@ pub fn refused(answer: &Answer, code: u64) -> String {
 #[track_caller]
 pub fn fine(answer: &Answer) {
     assert!(answer.ok(), "{}", answer.text());
+}
+
+/// Makes programs unfindable for the rest of this sandbox, wherever a plugin may look.
+pub fn hide_tools(names: &[&str]) {
+    use nix::mount::{MsFlags, mount};
+    for name in names {
+        while let Some(file) = find_tool(name, &standard_path()) {
+            let directory = file.parent().unwrap();
+            mount(
+                Some("tmpfs"),
+                directory,
+                Some("tmpfs"),
+                MsFlags::empty(),
+                None::<&str>,
+            )
+            .unwrap();
+        }
+    }
 }
