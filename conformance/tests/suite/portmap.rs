@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use conformance::chain::{Attachment, Network, find_tool, standard_path};
 use conformance::net::{HOST_V4, HOST_V6, Netns, OUTSIDE_V4, OUTSIDE_V6};
-use conformance::probe::{PATIENCE, Server, Transport, ask_from};
+use conformance::probe::{PATIENCE, Server, Transport};
 use serde_json::{Map, Value, json};
 
 use super::support::{
