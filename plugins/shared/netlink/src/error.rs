@@ -105,7 +105,7 @@ pub enum Error {
     /// Something did not happen before the deadline.
     #[error("{object} {what} after {} ms", .waited.as_millis())]
     Timeout {
-        /// The state it was left in, such as `is still lower-layer-down`.
+        /// The state it was left in, such as `is still without carrier`.
         what: String,
         /// The object waited for.
         object: String,

@@ -198,10 +198,10 @@ fn concerns(kind: u16, payload: &[u8], address: &Address) -> bool {
 }
 
 fn state(link: &Link) -> String {
-    if link.up {
-        link.operstate.to_string().to_lowercase()
-    } else {
-        "administratively down".to_owned()
+    match link {
+        Link { up: false, .. } => "administratively down".to_owned(),
+        Link { carrier: false, .. } => "without carrier".to_owned(),
+        _ => format!("in state {}", link.operstate.to_string().to_lowercase()),
     }
 }
 

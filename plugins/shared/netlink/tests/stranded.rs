@@ -25,6 +25,7 @@ fn main() {
 
 fn refuses_everything() {
     let netns = Netns::open(common::new_netns("a")).unwrap();
+    common::until_alone();
     let error = netns
         .run(|| unshare(CloneFlags::CLONE_NEWUSER).unwrap())
         .unwrap_err();

@@ -61,7 +61,7 @@ sandboxed! {
         assert!(text.starts_with(&format!("{} is still administratively down after ", made.host.name)), "{text}");
         host.set_up(&made.host).unwrap();
         let text = host.wait_running(&made.host, deadline()).unwrap_err().to_string();
-        assert!(text.contains(" is still down after ") || text.contains(" is still lowerlayerdown after "), "{text}");
+        assert!(text.contains(" is still without carrier after "), "{text}");
         host.wait_running(&made.host, Instant::now()).unwrap_err();
     }
 

@@ -37,6 +37,8 @@ pub struct Link {
     pub master: Option<u32>,
     /// Whether it is administratively up.
     pub up: bool,
+    /// Whether there is somebody at the other end.
+    pub carrier: bool,
     /// Whether it is the loopback link.
     pub loopback: bool,
     /// Whether it can carry traffic (RFC 2863).
@@ -78,10 +80,16 @@ impl Link {
         self.kind.as_deref() == Some("bridge")
     }
 
-    /// Whether it is up and can carry traffic. Links that have no notion of a carrier, such as dummies, count as able to.
+    /// Whether it is up and can carry traffic, and the rest of the kernel knows. Most links that are always able to, such as
+    /// dummies, stay in state "unknown"; a veth or a bridge is in it only until the kernel has noticed the carrier.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.up && matches!(self.operstate, OperState::Up | OperState::Unknown)
+        let known = match self.operstate {
+            OperState::Up => true,
+            OperState::Unknown => !self.is_veth() && !self.is_bridge(),
+            _ => false,
+        };
+        self.up && self.carrier && known
     }
 
     /// Whether it is one end of a veth pair.

@@ -122,6 +122,7 @@ pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
         kind: None,
         master: None,
         up: flags & libc::IFF_UP as u32 != 0,
+        carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
         loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
         operstate: OperState::Unknown,
         peer: None,

@@ -133,3 +133,10 @@ pub fn until_asleep(waiter: &Path) {
         thread::yield_now();
     }
 }
+
+/// Returns once this process has a single thread: one that was joined is still there for a moment.
+pub fn until_alone() {
+    while fs::read_dir("/proc/self/task").unwrap().count() > 1 {
+        thread::yield_now();
+    }
+}
