@@ -38,7 +38,7 @@ pub fn open(transaction: &mut Transaction<Netfilter>, targets: &[IpAddr]) -> Res
             ));
             continue;
         };
-        transaction.guard_localnet(&interface)?;
+        transaction.guard_localnet()?;
         let path = sysctl::conf("ipv4", &interface, "route_localnet")?;
         if sysctl::ensure(&path, "1")? {
             log::info(format_args!("{} = 1", path.display()));

@@ -187,10 +187,10 @@ impl Netfilter {
         self.carrier(backend).status(&mut self.context(), kinds)
     }
 
-    /// Drops packets for 127.0.0.0/8 that come in on this interface, unless they belong to a connection from here.
-    /// Call it before switching `route_localnet` on, which would open the host's own loopback services to that link.
-    pub fn guard_localnet(&mut self, ifname: &str) -> Result<()> {
-        crate::nft::guard_localnet(&mut self.context(), ifname)
+    /// Drops packets for 127.0.0.0/8 that come in on any interface but `lo`. Call it before switching `route_localnet`
+    /// on, which would open the host's own loopback services to that link.
+    pub fn guard_localnet(&mut self) -> Result<()> {
+        crate::nft::guard_localnet(&mut self.context())
     }
 
     /// Deletes the connection tracking entries of published UDP ports and no others, so that clients which keep

@@ -375,8 +375,8 @@ fn loopback_services_stay_the_hosts_own() {
             tcp("c1", loopback, 6379).is_some(),
             "the hole is there without the guard"
         );
-        Netfilter::open().unwrap().guard_localnet("br0").unwrap();
-        Netfilter::open().unwrap().guard_localnet("br0").unwrap();
+        Netfilter::open().unwrap().guard_localnet().unwrap();
+        Netfilter::open().unwrap().guard_localnet().unwrap();
         assert_eq!(tcp("c1", loopback, 6379), None);
         assert!(
             tcp("", loopback, 6379).is_some(),

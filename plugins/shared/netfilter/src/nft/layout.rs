@@ -146,7 +146,8 @@ fn dnat(ip: Ip) -> expr::Expr {
     expr::dnat(ip.nfproto(), reg::R1, port)
 }
 
-/// Packets for the loopback net have no business on a wire. Needed where `route_localnet` is on.
+/// Packets for the loopback net have no business on a wire. The kernel drops them by itself but where
+/// `route_localnet` is on, so one rule does for all interfaces, whoever switched it on.
 fn localnet_rule() -> RuleSpec {
     let loopback = [
         expr::payload(Part::IP_DADDR.first(1), reg::R1),
@@ -154,7 +155,7 @@ fn localnet_rule() -> RuleSpec {
         expr::drop(),
     ];
     RuleSpec::of([
-        matches::interface_in(meta_key::IIFNAME, SetId::Localnet.name()),
+        matches::interface(meta_key::IIFNAME, "lo", false),
         matches::family(Ip::V4),
         loopback.to_vec(),
     ])

@@ -54,13 +54,31 @@ pub(super) fn drop_idle_chains(socket: &mut Socket, mut chains: Vec<String>) {
     chains.sort();
     chains.dedup();
     for chain in chains {
+        let shared = shared_slots(socket, &chain);
+        if is_in_use(socket, &chain, &shared) {
+            continue;
+        }
         let mut batch = Batch::new();
-        for slot in shared_slots(socket, &chain) {
+        for slot in shared {
             batch.push(slot.delete());
         }
         batch.delete_chain(Family::Inet, TABLE, &chain);
         let _ = socket.commit(batch);
     }
+}
+
+/// Whether anything but its own rules and the elements that go with it holds a chain. Asking is cheap; to try and
+/// be refused makes the kernel wait for an RCU grace period before it says so.
+fn is_in_use(socket: &mut Socket, chain: &str, shared: &[Slot]) -> bool {
+    let Ok(Some(found)) = socket.chain(Family::Inet, TABLE, chain) else {
+        return true;
+    };
+    let Ok(rules) = socket.rules(Family::Inet, TABLE, Some(chain)) else {
+        return true;
+    };
+    // The set of policed bridges does not lead to a chain; the maps do.
+    let leading = shared.iter().filter(|slot| slot.set != SetId::Policed);
+    usize::try_from(found.uses).is_ok_and(|uses| uses > rules.len() + leading.count())
 }
 
 /// Elements that live and die with a bridge's chain. The bridge stays policed while its other chain is there.

@@ -65,7 +65,6 @@ pub(crate) enum Gives {
 #[repr(u8)]
 pub(crate) enum SetId {
     Owners = 1,
-    Localnet = 2,
     Masquerade4 = 3,
     Masquerade6 = 4,
     Publish4 = 5,
@@ -88,9 +87,8 @@ pub(crate) enum SetId {
 }
 
 impl SetId {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 20] = [
         Self::Owners,
-        Self::Localnet,
         Self::Masquerade4,
         Self::Masquerade6,
         Self::Publish4,
@@ -143,7 +141,7 @@ impl SetId {
             Self::Admit4 | Self::Admit6 => Some(Kinds::ADMIT),
             Self::Confined | Self::Isolated => Some(Kinds::CONFINE),
             Self::Guarded | Self::Allowed => Some(Kinds::GUARD_MAC),
-            Self::Owners | Self::Localnet | Self::Policed | Self::Confine | Self::Isolate => None,
+            Self::Owners | Self::Policed | Self::Confine | Self::Isolate => None,
         }
     }
 
@@ -160,7 +158,6 @@ impl SetId {
         use Gives::{Fields, Nothing, Verdict};
         match self {
             Self::Owners => ("owners", &[Name, Name, Name], Nothing),
-            Self::Localnet => ("localnet", &[Name], Nothing),
             Self::Masquerade4 => ("masquerade4", &[Ip4], Verdict),
             Self::Masquerade6 => ("masquerade6", &[Ip6], Verdict),
             Self::Publish4 => ("publish4", &[Proto, Port], Fields(&[Ip4, Port])),
