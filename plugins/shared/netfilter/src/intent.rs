@@ -211,6 +211,11 @@ impl Kinds {
         self.0 & other.0 != 0
     }
 
+    /// The kinds of this set that are not in the other.
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// The single kinds in this set.
     pub fn iter(self) -> impl Iterator<Item = Self> {
         Self::NAMES

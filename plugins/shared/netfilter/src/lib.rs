@@ -10,6 +10,7 @@
 //! The owner is written into every object, so [`Netfilter::remove`] and [`Netfilter::collect`] need no
 //! memory and no configuration.
 
+mod admitted;
 mod carrier;
 mod conntrack;
 mod error;

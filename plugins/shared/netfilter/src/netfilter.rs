@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::admitted;
 use crate::carrier::{Carrier, Context};
 use crate::conntrack::Flows;
 use crate::error::{Error, Result};
@@ -145,6 +146,27 @@ impl Netfilter {
     /// Removes all that the owner has of these kinds, in every backend, the reference set's own objects included.
     /// All backends are tried; their errors come together.
     pub fn remove(&mut self, owner: &Owner, kinds: Kinds, hints: &Hints) -> Result<()> {
+        let mut errors = Vec::new();
+        if kinds.contains(Kinds::ADMIT) {
+            // Looked up before anything is removed, because the answer is in what the other kinds have.
+            let addresses = admitted::ending(&mut self.context(), owner, &hints.addresses);
+            let hints = Hints {
+                addresses,
+                ..hints.clone()
+            };
+            errors.extend(self.remove_kinds(owner, Kinds::ADMIT, &hints).err());
+        }
+        errors.extend(
+            self.remove_kinds(owner, kinds.without(Kinds::ADMIT), hints)
+                .err(),
+        );
+        Error::join(errors)
+    }
+
+    fn remove_kinds(&mut self, owner: &Owner, kinds: Kinds, hints: &Hints) -> Result<()> {
+        if kinds == Kinds::default() {
+            return Ok(());
+        }
         self.in_every_backend(|carrier, context| carrier.remove(context, owner, kinds, hints))
     }
 

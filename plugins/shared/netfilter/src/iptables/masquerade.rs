@@ -141,25 +141,8 @@ pub(crate) fn remove(plan: &mut Plan<'_, '_>, owner: &Owner, addresses: &[IpAddr
     let Some(rules) = plan.view.chain(NAT, &chain)? else {
         return Ok(());
     };
-    let notes: Vec<(IpAddr, bool)> = rules
-        .iter()
-        .filter_map(|stored| read_note(stored, owner))
-        .collect();
-    let noted = |address, mine| notes.contains(&(address, mine));
-    let own_notes = notes.iter().any(|(_, mine)| *mine);
-    // Addresses that nobody noted are those of the interface that was there first, or alone. They are found by the
-    // chain, whatever the container's addresses are by now.
-    let gone = |stored: &Stored| match stored.rule.source.as_ref().map(|source| source.value.ip()) {
-        Some(address) if noted(address, true) => true,
-        Some(address) if noted(address, false) => false,
-        Some(address) => !own_notes || addresses.contains(&address),
-        None => true,
-    };
-    let all = jumps(plan, &chain)?;
-    let staying = all.iter().filter(|jump| !gone(jump)).count();
-    plan.delete_rules(NAT, POSTROUTING, |stored| {
-        stored.rule.jumps_to(&chain) && gone(stored)
-    })?;
+    let (gone, staying) = own_jumps(&rules, jumps(plan, &chain)?, owner, addresses);
+    plan.delete_rules(NAT, POSTROUTING, |stored| gone.contains(stored))?;
     if staying == 0 {
         return plan.drop_chain(NAT, &chain);
     }
@@ -168,6 +151,34 @@ pub(crate) fn remove(plan: &mut Plan<'_, '_>, owner: &Owner, addresses: &[IpAddr
         stored.rule.comment.as_ref() == Some(&comment)
     })
     .map(drop)
+}
+
+/// The owner's among the jumps to its chain, and how many others there are.
+///
+/// Addresses that nobody noted are those of the interface that was there first, or alone. They are found by the
+/// chain, whatever the container's addresses are by now.
+fn own_jumps(
+    rules: &[Stored],
+    jumps: Vec<Stored>,
+    owner: &Owner,
+    addresses: &[IpAddr],
+) -> (Vec<Stored>, usize) {
+    let notes: Vec<(IpAddr, bool)> = rules
+        .iter()
+        .filter_map(|stored| read_note(stored, owner))
+        .collect();
+    let own_notes = notes.iter().any(|(_, mine)| *mine);
+    let is_own = |stored: &Stored| match stored.rule.source.as_ref().map(|source| source.value.ip())
+    {
+        Some(address) if notes.contains(&(address, true)) => true,
+        Some(address) if notes.contains(&(address, false)) => false,
+        Some(address) => !own_notes || addresses.contains(&address),
+        None => true,
+    };
+    let all = jumps.len();
+    let own: Vec<_> = jumps.into_iter().filter(is_own).collect();
+    let others = all - own.len();
+    (own, others)
 }
 
 /// The address in a note and whether it is the owner's.
@@ -182,6 +193,36 @@ fn jumps(plan: &mut Plan<'_, '_>, chain: &str) -> Result<Vec<Stored>> {
         .iter()
         .filter(|stored| stored.rule.jumps_to(chain))
         .cloned()
+        .collect())
+}
+
+/// The owner's addresses.
+pub(crate) fn addresses(plan: &mut Plan<'_, '_>, owner: &Owner) -> Result<Vec<IpAddr>> {
+    let chain = names::masquerade_chain(&owner.network, &owner.container_id);
+    let Some(rules) = plan.view.chain(NAT, &chain)? else {
+        return Ok(Vec::new());
+    };
+    let (own, _) = own_jumps(&rules, jumps(plan, &chain)?, owner, &[]);
+    Ok(own
+        .iter()
+        .filter_map(|jump| jump.rule.source_host())
+        .collect())
+}
+
+/// Network and container id of everyone who has the address masqueraded.
+pub(crate) fn holders(
+    plan: &mut Plan<'_, '_>,
+    address: IpAddr,
+) -> Result<Vec<(String, Option<String>)>> {
+    let rules = plan.rules(NAT, POSTROUTING)?;
+    let here = rules
+        .iter()
+        .map(|stored| &stored.rule)
+        .filter(|rule| rule.source_host() == Some(address));
+    let jumps = here
+        .filter(|rule| matches!(&rule.target, Target::Jump(to) if names::is_masquerade_chain(to)));
+    Ok(jumps
+        .filter_map(|rule| names::parse_comment(rule.comment.as_ref()?))
         .collect())
 }
 

@@ -28,6 +28,8 @@ mod wanted;
 mod write;
 mod xt;
 
+use std::net::IpAddr;
+
 use nix::net::if_::if_nametoindex;
 
 use family::Family;
@@ -176,6 +178,41 @@ fn tag_all(
         tag::write(context, wanted.family, owner, &wanted.admit)?;
     }
     Ok(())
+}
+
+/// The owner's masqueraded addresses.
+pub(crate) fn masqueraded(socket: &mut Socket, owner: &Owner) -> Result<Vec<IpAddr>> {
+    in_all_tables(socket, &Family::ALL, |plan| {
+        masquerade::addresses(plan, owner)
+    })
+}
+
+/// Network and container id of everyone who has the address masqueraded.
+pub(crate) fn masqueraders(
+    socket: &mut Socket,
+    address: IpAddr,
+) -> Result<Vec<(String, Option<String>)>> {
+    in_all_tables(socket, &[Family::of(address)], |plan| {
+        masquerade::holders(plan, address)
+    })
+}
+
+/// Looks into the tables of these families in both variants.
+fn in_all_tables<T>(
+    socket: &mut Socket,
+    families: &[Family],
+    look: impl Fn(&mut Plan<'_, '_>) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for family in families {
+        for variant in [Variant::Nft, Variant::Legacy] {
+            if variant == Variant::Nft || legacy_tables(*family).iter().any(|table| table == NAT) {
+                let mut view = View::new(socket, variant, *family);
+                all.extend(look(&mut Plan::new(&mut view))?);
+            }
+        }
+    }
+    Ok(all)
 }
 
 fn plan_all(

@@ -12,6 +12,7 @@ mod entry;
 mod expr;
 mod layout;
 mod localnet;
+mod masqueraded;
 mod matches;
 mod plan;
 mod record;
@@ -23,6 +24,7 @@ mod subnet;
 mod verify;
 
 pub(crate) use localnet::guard as guard_localnet;
+pub(crate) use masqueraded::{addresses as masqueraded, holder as masquerader};
 
 use crate::carrier::{Carrier, Context};
 use crate::error::{Error, Result};

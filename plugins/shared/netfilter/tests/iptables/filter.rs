@@ -2,7 +2,7 @@
 
 use super::reference;
 use super::sandbox::*;
-use netfilter::{Error, Intent};
+use netfilter::{Backend, Error, Hints, Intent, Kinds, Netfilter};
 
 const BOTH: [&str; 2] = ["10.88.0.2/16", "fd00::2/64"];
 
@@ -130,6 +130,39 @@ sandboxed! {
             assert!(matches!(verify(&owner, &wanted()), Err(Error::Missing { .. })), "{rule}");
             apply(&owner, &wanted()).unwrap();
             verify(&owner, &wanted()).unwrap();
+        }
+    }
+
+    /// Without a word of the addresses they are found by what else the container has, whichever backend made it.
+    fn addresses_are_found_when_nobody_knows_them() {
+        for backend in [Backend::Iptables, Backend::Nftables] {
+            let owner = owner("n", "c1", "eth0");
+            let both = [masquerade("10.88.0.2/16"), masquerade("fd00::2/64")];
+            Netfilter::open().unwrap().apply(backend, &owner, &both, &Default::default()).unwrap();
+            apply(&owner, &wanted()).unwrap();
+            Netfilter::open().unwrap().remove(&owner, Kinds::ADMIT, &Default::default()).unwrap();
+            let left = save("iptables", "filter") + &save("ip6tables", "filter");
+            assert!(!left.contains("10.88.0.2") && !left.contains("fd00::2"), "{left}");
+            remove(&owner, &[]);
+        }
+    }
+
+    /// A removal that comes late does not cut off who has the address by now.
+    fn a_late_removal_spares_the_new_holder() {
+        for backend in [Backend::Iptables, Backend::Nftables] {
+            let (gone, new) = (owner("n", "c1", "eth0"), owner("n", "c2", "eth0"));
+            let both = [masquerade("10.88.0.2/16"), masquerade("fd00::2/64")];
+            Netfilter::open().unwrap().apply(backend, &new, &both, &Default::default()).unwrap();
+            apply(&new, &wanted()).unwrap();
+            let hints = Hints { addresses: vec!["10.88.0.2".parse().unwrap(), "fd00::2".parse().unwrap()], ..Hints::default() };
+            let mut netfilter = Netfilter::open().unwrap();
+            netfilter.remove(&gone, Kinds::ADMIT, &hints).unwrap();
+            let warnings = netfilter.take_warnings();
+            assert!(warnings.len() == 2 && warnings[0].contains("c2"), "{warnings:?}");
+            verify(&new, &wanted()).unwrap();
+            netfilter.remove(&new, Kinds::ADMIT, &hints).unwrap();
+            assert!(verify(&new, &wanted()).is_err());
+            remove(&new, &[]);
         }
     }
 }
