@@ -75,7 +75,8 @@ impl Carrier for Iptables {
                 _ => {}
             }
             let Err(error) = write::all(context, variant, &edits) else {
-                return tag_all(context, variant, owner, &wanted);
+                tag_all(context, variant, owner, &wanted);
+                return Ok(());
             };
             connmark &= !write::lacks_connmark(&error);
             failed = Some((edits, error));
@@ -164,20 +165,14 @@ pub(crate) fn installed(socket: &mut Socket) -> bool {
     tool::find(Variant::live(socket), Family::V4, Purpose::Restore).is_some()
 }
 
-/// Marks those rules with their owner that cannot say it themselves.
-fn tag_all(
-    context: &mut Context<'_>,
-    variant: Variant,
-    owner: &Owner,
-    wanted: &[Wanted],
-) -> Result<()> {
-    for wanted in wanted
-        .iter()
-        .filter(|w| variant == Variant::Nft && !w.admit.is_empty())
-    {
-        tag::write(context, wanted.family, owner, &wanted.admit)?;
+/// Marks those rules with their owner that cannot say it themselves. They work without.
+fn tag_all(context: &mut Context<'_>, variant: Variant, owner: &Owner, wanted: &[Wanted]) {
+    let taggable = |w: &&Wanted| variant == Variant::Nft && !w.admit.is_empty();
+    for wanted in wanted.iter().filter(taggable) {
+        if let Err(error) = tag::write(context, wanted.family, owner, &wanted.admit) {
+            context.warnings.push(error.to_string());
+        }
     }
-    Ok(())
 }
 
 /// The owner's masqueraded addresses.
