@@ -71,6 +71,7 @@ impl Dir {
             if linked {
                 let _ = fs::remove_file(&path);
             }
+            self.remove_leftover();
             return Err(e);
         }
         self.sync_dir()?;

@@ -12,3 +12,6 @@ mod status;
 pub use config::ConfigError;
 pub use error::Error;
 pub use plugin::HostLocal;
+
+#[cfg(test)]
+mod fuzz_tests;

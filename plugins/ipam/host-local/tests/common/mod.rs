@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -169,6 +169,7 @@ impl Net {
     }
 }
 
+/// Runs a plugin that ends by itself.
 pub fn run(
     program: &Path,
     command: &str,
@@ -177,27 +178,10 @@ pub fn run(
     args: &str,
     stdin: &str,
 ) -> Answer {
-    let mut child = Command::new(program)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("CNI_COMMAND", command)
-        .env("CNI_CONTAINERID", id)
-        .env("CNI_NETNS", "/nonexistent/netns")
-        .env("CNI_IFNAME", ifname)
-        .env("CNI_ARGS", args)
-        .env("CNI_PATH", "/nonexistent")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(stdin.as_bytes())
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
+    let mut plugin = Command::new(program);
+    plugin.env_clear();
+    environment(&mut plugin, command, id, ifname, args);
+    let output = feed(plugin, stdin);
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 1)), "{output:?}");
     Answer {
@@ -205,4 +189,28 @@ pub fn run(
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Sets a call's variables.
+pub fn environment(plugin: &mut Command, command: &str, id: &str, ifname: &str, args: &str) {
+    plugin
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("CNI_COMMAND", command)
+        .env("CNI_CONTAINERID", id)
+        .env("CNI_NETNS", "/nonexistent/netns")
+        .env("CNI_IFNAME", ifname)
+        .env("CNI_ARGS", args)
+        .env("CNI_PATH", "/nonexistent");
+}
+
+/// Runs a command with a text on stdin, which it need not read.
+pub fn feed(mut command: Command, stdin: &str) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    child.wait_with_output().unwrap()
 }
