@@ -123,6 +123,15 @@ impl Error {
         }
     }
 
+    /// The kernel lets only a namespace's administrator use its packet filter, even to look.
+    pub(crate) fn no_permission() -> Self {
+        let reason = "permission denied; CAP_NET_ADMIN is needed in this network namespace".into();
+        Self::Unavailable {
+            what: "nf_tables".into(),
+            reason,
+        }
+    }
+
     /// An error number met while doing `what`.
     pub(crate) fn kernel(what: impl Into<String>, errno: i32) -> Self {
         Self::Kernel {

@@ -117,16 +117,22 @@ impl Netfilter {
         if let Some(backend) = requested {
             return Ok(backend);
         }
-        if kinds.contains(Kinds::ADMIT) {
-            if self.status(Backend::Firewalld, Kinds::ADMIT).is_ok() {
-                return Ok(Backend::Firewalld);
-            }
-            if iptables::forwards(&mut self.socket) && iptables::installed(&mut self.socket) {
-                return Ok(Backend::Iptables);
-            }
+        let filters = kinds.intersects(Kinds::ADMIT | Kinds::CONFINE);
+        if filters && self.status(Backend::Firewalld, Kinds::ADMIT).is_ok() {
+            return Ok(Backend::Firewalld);
         }
-        if self.status(Backend::Nftables, kinds).is_err() && iptables::installed(&mut self.socket) {
+        let has_iptables = iptables::installed(&mut self.socket);
+        let filtered_by_iptables = filters && iptables::forwards(&mut self.socket);
+        if has_iptables && (filtered_by_iptables || self.status(Backend::Nftables, kinds).is_err())
+        {
             return Ok(Backend::Iptables);
+        }
+        if filtered_by_iptables {
+            self.warnings.push(
+                "this host filters forwarded packets with iptables, but the tool to add rules there is not \
+                 installed; the policy of its FORWARD chain decides whether container traffic passes"
+                    .into(),
+            );
         }
         Ok(Backend::Nftables)
     }

@@ -475,3 +475,120 @@ fn status_changes_nothing() {
         assert_eq!(ruleset(), before);
     });
 }
+
+/// Objects as the reference set's plugins write them, for containers `one` and `two` of network `net1`.
+fn reference_objects() -> String {
+    let masquerade = |id: &str, address: &str| {
+        format!(
+            "ip saddr {address} ip daddr != 10.1.2.0/24 masquerade comment \"{}\"",
+            owner(id).comment()
+        )
+    };
+    let spoof = |id: &str, port: &str| {
+        format!(
+            "add chain bridge nat cni-br-iface-{id}-eth0
+             add chain bridge nat cni-br-iface-{id}-eth0-mac
+             add rule bridge nat PREROUTING iifname {port} jump cni-br-iface-{id}-eth0 comment \"macspoofchk-{id}-eth0\"
+             add rule bridge nat cni-br-iface-{id}-eth0 jump cni-br-iface-{id}-eth0-mac comment \"macspoofchk-{id}-eth0\"
+             add rule bridge nat cni-br-iface-{id}-eth0-mac ether saddr 02:00:00:00:00:01 return comment \"macspoofchk-{id}-eth0\"
+             add rule bridge nat cni-br-iface-{id}-eth0-mac drop comment \"macspoofchk-{id}-eth0\"\n"
+        )
+    };
+    format!(
+        "table inet cni_plugins_masquerade {{
+            comment \"Masquerading for plugins from github.com/containernetworking/plugins\"
+            chain masq_checks {{
+                {}
+                {}
+            }}
+            chain postrouting {{
+                type nat hook postrouting priority 100; policy accept;
+                ip daddr 224.0.0.0/4 return
+                goto masq_checks
+            }}
+        }}
+        table ip cni_hostport {{
+            chain hostports {{
+                tcp dport 8080 dnat to 10.1.2.2:80 comment \"one\"
+                ip daddr 192.0.2.1 udp dport 8081 dnat to 10.1.2.3:80 comment \"two\"
+            }}
+            chain hostip_hostports {{
+            }}
+            chain masquerading {{
+                type nat hook postrouting priority 100; policy accept;
+                ip saddr 10.1.2.2 ip daddr 10.1.2.2 masquerade comment \"one\"
+                ip saddr 127.0.0.1 ip daddr 10.1.2.2 masquerade comment \"one\"
+                ip saddr 10.1.2.3 ip daddr 10.1.2.3 masquerade comment \"two\"
+            }}
+        }}
+        table ip6 cni_hostport {{
+            chain hostports {{
+                tcp dport 8080 dnat to [fd00::2]:80 comment \"one\"
+            }}
+        }}
+        table bridge nat {{
+            chain PREROUTING {{
+                type filter hook prerouting priority -300; policy accept;
+            }}
+        }}
+        {}{}",
+        masquerade("one", "10.1.2.2"),
+        masquerade("two", "10.1.2.3"),
+        spoof("one", "veth1"),
+        spoof("two", "veth2")
+    )
+}
+
+#[test]
+fn objects_of_the_reference_set_are_removed_too() {
+    isolated("objects_of_the_reference_set_are_removed_too", || {
+        nft(&reference_objects());
+        let count = |text: &str, id: &str| {
+            text.matches(&format!("id: {id}\"")).count()
+                + text.matches(&format!("\"{id}\"")).count()
+        };
+        let before = ruleset();
+        assert_eq!(
+            (count(&before, "one"), count(&before, "two")),
+            (5, 3),
+            "{before}"
+        );
+        remove(&owner("one"), Kinds::ALL);
+        let after = ruleset();
+        assert_eq!(
+            (count(&after, "one"), count(&after, "two")),
+            (0, 3),
+            "{after}"
+        );
+        assert!(
+            !after.contains("br-iface-one") && after.contains("br-iface-two"),
+            "{after}"
+        );
+        netfilter().collect("net2", &[], Kinds::ALL).unwrap();
+        assert_eq!(ruleset(), after, "another network's");
+        netfilter().collect("net1", &[], Kinds::ALL).unwrap();
+        assert!(!ruleset().contains("id: two"), "{}", ruleset());
+        remove(&owner("two"), Kinds::ALL);
+        assert_eq!(count(&ruleset(), "two"), 0);
+        assert!(!ruleset().contains("br-iface"), "{}", ruleset());
+    });
+}
+
+#[test]
+fn a_host_gets_the_backend_that_fits() {
+    isolated("a_host_gets_the_backend_that_fits", || {
+        let choose = |kinds| netfilter().choose(None, kinds).unwrap();
+        assert_eq!(choose(Kinds::MASQUERADE), Backend::Nftables);
+        assert_eq!(choose(Kinds::ADMIT), Backend::Nftables);
+        nft("add table ip filter
+ add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }");
+        assert_eq!(choose(Kinds::PUBLISH), Backend::Nftables);
+        assert_eq!(choose(Kinds::ADMIT), Backend::Iptables);
+        assert_eq!(
+            netfilter()
+                .choose(Some(Backend::Firewalld), Kinds::ADMIT)
+                .unwrap(),
+            Backend::Firewalld
+        );
+    });
+}

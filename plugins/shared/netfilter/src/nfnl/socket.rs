@@ -235,6 +235,9 @@ impl Ack {
     }
 
     fn into_error(self, what: String, errno: i32) -> Error {
+        if errno == EPERM {
+            return Error::no_permission();
+        }
         Error::Kernel {
             what,
             source: io::Error::from_raw_os_error(errno),
@@ -260,6 +263,7 @@ fn ack_text(message: &Message<'_>) -> Option<String> {
     Reader::new(attrs).get(ERROR_TEXT).map(|attr| attr.text())
 }
 
+const EPERM: i32 = 1;
 pub(super) const ENOENT: i32 = 2;
 pub(super) const EINTR: i32 = 4;
 pub(super) const EIO: i32 = 5;

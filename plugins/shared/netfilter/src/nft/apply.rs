@@ -1,10 +1,10 @@
 //! One transaction that gives an owner what it is to have.
 //!
-//! The common case reads next to nothing: it adds elements that must be new, into chains that are assumed to be
-//! there. Only when the kernel refuses does the next try look closer.
+//! Everything is looked up by key first, because a batch that the kernel has to undo costs it an RCU grace period: some
+//! 20 ms, against some 0.1 ms for one that goes through. Whatever changes between looking and writing makes the kernel
+//! refuse, and we look again.
 
 use super::attempt::{Attempt, Deletions};
-use super::chain::ChainSpec;
 use super::claims::{self, Displaced};
 use super::layout;
 use super::plan::{Plan, is_claim};
@@ -15,7 +15,7 @@ use crate::carrier::Context;
 use crate::error::Result;
 use crate::intent::{Intent, Kinds};
 use crate::netfilter::ApplyOptions;
-use crate::nfnl::{Batch, Family, Socket};
+use crate::nfnl::{Batch, Socket};
 use crate::owner::Owner;
 
 pub(super) fn apply(
@@ -24,125 +24,142 @@ pub(super) fn apply(
     intents: &[Intent],
     options: &ApplyOptions<'_>,
 ) -> Result<()> {
-    let plan = Plan::of(owner, intents)?;
-    let kinds = Kinds::of(intents);
-    let what = format!("write the {kinds} rules of {owner}");
+    let wish = Wish {
+        owner,
+        kinds: Kinds::of(intents),
+        plan: Plan::of(owner, intents)?,
+        options,
+    };
+    let what = format!("write the {} rules of {owner}", wish.kinds);
     let mut attempt = Attempt::new(options.timeout);
     loop {
-        let (batch, deletions, losers) =
-            compose(context.socket, owner, &plan, kinds, &attempt, options)?;
-        match context.socket.commit(batch) {
+        let step = wish.compose(context.socket, &attempt)?;
+        match context.socket.commit(step.batch) {
             Ok(()) => {
-                context.warnings.extend(losers);
+                context.warnings.extend(step.losers);
                 return Ok(());
             }
-            Err(refusal) => attempt.learn(refusal, &what, &deletions)?,
+            Err(refusal) => attempt.learn(refusal, &what, &step.deletions)?,
         }
     }
 }
 
-/// The batch for one try, and whom it takes something from.
-fn compose(
-    socket: &mut Socket,
-    owner: &Owner,
-    plan: &Plan,
+/// What is wanted, and for whom.
+struct Wish<'a> {
+    owner: &'a Owner,
     kinds: Kinds,
-    attempt: &Attempt,
-    options: &ApplyOptions<'_>,
-) -> Result<(Batch, Deletions, Vec<String>)> {
-    let claims = plan.entries().any(|entry| is_claim(&entry.slot));
-    // What was read must still be so when the batch is carried out.
-    let mut batch = if claims || attempt.inspect {
-        Batch::at_generation(socket.generation()?)
-    } else {
-        Batch::new()
-    };
-    let mut rewritten = false;
-    // Who applies again may want to mend something.
-    let damaged = attempt.inspect && verify::verify_chains(socket, plan).is_err();
-    for family in plan.families() {
-        if attempt.layout || damaged || !layout::is_complete(socket, family)? {
-            layout::write(&mut batch, family);
-            rewritten = true;
-        }
-    }
-    for chain in &plan.chains {
-        ensure_chain(socket, &mut batch, chain, rewritten, attempt.chains)?;
-    }
-    let displaced = displaced(socket, owner, plan, kinds, attempt, options)?;
-    let deletions = attempt.delete(&mut batch, &displaced.slots);
-    for request in displaced.mending()? {
-        batch.push(request);
-    }
-    for entry in &plan.shared {
-        batch.push(entry.slot.add(0, &[], entry.value.as_ref()));
-    }
-    add(&mut batch, owner, plan)?;
-    Ok((batch, deletions, displaced.losers))
+    plan: Plan,
+    options: &'a ApplyOptions<'a>,
 }
 
-/// Makes sure of a chain: rewritten together with the fixed part, made if it turned out to be missing, else assumed.
-fn ensure_chain(
-    socket: &mut Socket,
-    batch: &mut Batch,
-    chain: &ChainSpec,
-    rewrite: bool,
-    look: bool,
-) -> Result<()> {
-    if rewrite {
-        batch.push(chain.declare(0));
-        chain.rewrite(batch);
-    } else if look && socket.chain(Family::Inet, TABLE, &chain.name)?.is_none() {
-        chain.create(batch);
-    }
-    Ok(())
+/// One try.
+struct Step {
+    batch: Batch,
+    deletions: Deletions,
+    /// Whom it takes something from.
+    losers: Vec<String>,
 }
 
-/// What stands in the way: what the owner had of these kinds, others' overlapping claims, others' elements.
-fn displaced(
-    socket: &mut Socket,
-    owner: &Owner,
-    plan: &Plan,
-    kinds: Kinds,
-    attempt: &Attempt,
-    options: &ApplyOptions<'_>,
-) -> Result<Displaced> {
-    let mut displaced = Displaced::default();
-    if attempt.inspect {
-        for kind in kinds.iter() {
-            displaced.displace_record(socket, &Place::of(owner, kind))?;
-        }
-    }
-    for part in &plan.parts {
-        for entry in &part.entries {
-            for (slot, element) in claims::overlapping(socket, &entry.slot)? {
-                displaced.displace(socket, owner, (&slot, &element), part.kind, options)?;
-            }
-            if attempt.inspect
-                && let Some(element) = claims::occupant(socket, entry)?
-            {
-                displaced.displace(socket, owner, (&entry.slot, &element), part.kind, options)?;
-            }
-        }
-    }
-    Ok(displaced)
-}
-
-/// The owner's elements and records.
-fn add(batch: &mut Batch, owner: &Owner, plan: &Plan) -> Result<()> {
-    let comment = owner.comment();
-    for part in &plan.parts {
-        let mut record = Record {
-            slots: Vec::new(),
-            chains: part.chains.clone(),
+impl Wish<'_> {
+    fn compose(&self, socket: &mut Socket, attempt: &Attempt) -> Result<Step> {
+        let generation = socket.generation()?;
+        let (displaced, again) = self.displaced(socket)?;
+        // New elements are refused if their keys are taken, so they need no guard; what is deleted, and claims that
+        // overlap under another key, must still be as they were read.
+        let claims = self.plan.entries().any(|entry| is_claim(&entry.slot));
+        let guarded = claims || !displaced.slots.is_empty();
+        let mut batch = if guarded {
+            Batch::at_generation(generation)
+        } else {
+            Batch::new()
         };
-        for entry in &part.entries {
-            batch.push(entry.claim(&comment));
-            record.slots.push(entry.slot.clone());
-        }
-        for request in record.write(&Place::of(owner, part.kind), &comment)? {
+        self.write_chains(socket, &mut batch, attempt.layout, again)?;
+        let deletions = attempt.delete(&mut batch, &displaced.slots);
+        for request in displaced.mending()? {
             batch.push(request);
         }
+        self.add(&mut batch)?;
+        Ok(Step {
+            batch,
+            deletions,
+            losers: displaced.losers,
+        })
     }
-    Ok(())
+
+    /// What stands in the way: what the owner had of these kinds, others' overlapping claims, others' elements. Also
+    /// says whether the owner had anything.
+    fn displaced(&self, socket: &mut Socket) -> Result<(Displaced, bool)> {
+        let mut displaced = Displaced::default();
+        for kind in self.kinds.iter() {
+            displaced.displace_record(socket, &Place::of(self.owner, kind))?;
+        }
+        let again = !displaced.slots.is_empty();
+        for part in &self.plan.parts {
+            for entry in &part.entries {
+                let mut found = claims::overlapping(socket, &entry.slot)?;
+                found.extend(
+                    claims::occupant(socket, entry)?.map(|element| (entry.slot.clone(), element)),
+                );
+                for (slot, element) in found {
+                    displaced.displace(
+                        socket,
+                        self.owner,
+                        (&slot, &element),
+                        part.kind,
+                        self.options,
+                    )?;
+                }
+            }
+        }
+        Ok((displaced, again))
+    }
+
+    /// The fixed part of the tables if it is not complete, and the chains that this needs. Who applies again may want
+    /// to mend something, so then everything is compared.
+    fn write_chains(
+        &self,
+        socket: &mut Socket,
+        batch: &mut Batch,
+        force: bool,
+        again: bool,
+    ) -> Result<()> {
+        let mut rewrite = force || again && verify::verify_chains(socket, &self.plan).is_err();
+        for family in self.plan.families() {
+            if rewrite || !layout::is_complete(socket, family)? {
+                layout::write(batch, family);
+                rewrite = true;
+            }
+        }
+        for chain in &self.plan.chains {
+            if rewrite {
+                batch.push(chain.declare(0));
+                chain.rewrite(batch);
+            } else if socket.chain(chain.family, TABLE, &chain.name)?.is_none() {
+                chain.create(batch);
+            }
+        }
+        for entry in &self.plan.shared {
+            batch.push(entry.slot.add(0, &[], entry.value.as_ref()));
+        }
+        Ok(())
+    }
+
+    /// The owner's elements and records.
+    fn add(&self, batch: &mut Batch) -> Result<()> {
+        let comment = self.owner.comment();
+        for part in &self.plan.parts {
+            let mut record = Record {
+                slots: Vec::new(),
+                chains: part.chains.clone(),
+            };
+            for entry in &part.entries {
+                batch.push(entry.claim(&comment));
+                record.slots.push(entry.slot.clone());
+            }
+            for request in record.write(&Place::of(self.owner, part.kind), &comment)? {
+                batch.push(request);
+            }
+        }
+        Ok(())
+    }
 }

@@ -24,11 +24,7 @@ pub(super) struct Attempt {
     until: Instant,
     timeout: Duration,
     surprises: u32,
-    /// Something exists already: look at what is there before adding.
-    pub inspect: bool,
-    /// Something is missing: see which chains must be made.
-    pub chains: bool,
-    /// Something is still missing: write the fixed part of the tables.
+    /// Something we jump to or add to is missing: write the fixed part of the tables.
     pub layout: bool,
     /// Elements that a record lists but that are not there any more; somebody deleted them by hand.
     gone: Vec<Slot>,
@@ -44,8 +40,6 @@ impl Attempt {
             until,
             timeout,
             surprises: 0,
-            inspect: false,
-            chains: false,
             layout: false,
             gone: Vec::new(),
         }
@@ -86,7 +80,6 @@ impl Attempt {
         {
             return self.again(what);
         }
-        let (exists, missing) = (refusal.has(EEXIST), refusal.has(ENOENT));
         let expected = |errno: &i32| [EEXIST, ENOENT].contains(errno) || PASSING.contains(errno);
         if self.surprises >= SURPRISES_MAX
             || !refusal.errors.iter().all(|(_, errno, _)| expected(errno))
@@ -94,9 +87,7 @@ impl Attempt {
             return Err(unavailable(refusal, what));
         }
         self.surprises += 1;
-        self.inspect |= exists;
-        self.layout |= missing && self.chains;
-        self.chains |= missing;
+        self.layout |= refusal.has(ENOENT);
         self.again(what)
     }
 
@@ -126,11 +117,7 @@ pub(super) fn unavailable(refusal: Refusal, what: &str) -> Error {
     ];
     let (errno, _) = refusal.first();
     if errno == EPERM {
-        let reason = "permission denied; CAP_NET_ADMIN is needed in this network namespace".into();
-        return Error::Unavailable {
-            what: "nftables".into(),
-            reason,
-        };
+        return Error::no_permission();
     }
     if UNSUPPORTED.contains(&errno) {
         let reason = format!("the kernel lacks a part of nf_tables needed to {what} ({refusal})");

@@ -21,15 +21,23 @@ pub(crate) fn is_present(socket: &mut Socket) -> Result<bool> {
     }
 }
 
-/// Fails when the kernel lacks what these kinds need, or we lack the permission: it is asked to work through the
-/// whole layout and then told to forget it.
+/// Fails when the kernel lacks what these kinds need, or we lack the permission.
+///
+/// Tables that are complete prove everything. Without them the kernel is asked to work through the whole layout and
+/// then told to forget it.
 pub(super) fn status(socket: &mut Socket, kinds: Kinds) -> Result<()> {
-    let mut batch = Batch::dry_run();
-    layout::write(&mut batch, Family::Inet);
+    let mut families = vec![Family::Inet];
     if kinds.intersects(Kinds::GUARD_MAC | Kinds::CONFINE) {
-        layout::write(&mut batch, Family::Bridge);
+        families.push(Family::Bridge);
     }
+    let mut batch = Batch::dry_run();
+    for family in families {
+        if !layout::is_complete(socket, family)? {
+            layout::write(&mut batch, family);
+        }
+    }
+    let what = format!("keep {kinds} rules");
     socket
         .commit(batch)
-        .map_err(|refusal| attempt::unavailable(refusal, &format!("keep {kinds} rules")))
+        .map_err(|refusal| attempt::unavailable(refusal, &what))
 }
