@@ -395,11 +395,27 @@ fn the_ruleset_can_be_printed_and_loaded_again() {
             conditions: Vec::new(),
             mark: MarkStyle::default(),
         });
+        apply(&owner("two"), &everything(3)).unwrap();
         apply(&one, &intents).unwrap();
         let printed = ruleset();
         nft("flush ruleset");
         nft(&printed);
         assert_eq!(ruleset(), printed);
+        verify(&one, &intents).unwrap();
+        apply(&one, &intents).unwrap();
+        verify(&one, &intents).unwrap();
+        remove(&owner("two"), Kinds::ALL);
+        verify(&one, &intents).unwrap();
+        nft("flush ruleset");
+        nft(&printed);
+        remove(&one, Kinds::ALL);
+        verify(&owner("two"), &everything(3)).unwrap();
+        remove(&owner("two"), Kinds::ALL);
+        assert!(
+            !ruleset().contains("elements") && !ruleset().contains("masq-"),
+            "{}",
+            ruleset()
+        );
         assert!(
             printed.contains("udp . 8002 comment") && printed.contains("sctp . 8002 comment"),
             "{printed}"

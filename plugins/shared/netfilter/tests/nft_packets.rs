@@ -475,3 +475,64 @@ fn frames_with_a_false_source_are_dropped() {
         assert_eq!(tcp("c1", C2, 80), some(C1));
     });
 }
+
+#[test]
+fn ports_are_published_under_conditions() {
+    isolated("ports_are_published_under_conditions", || {
+        world();
+        serve("c1", 80);
+        run("ip -n client addr add 192.0.2.10/24 dev eth0");
+        let under = |conditions: &str, host_ip, to: &str| netfilter::Intent::Publish {
+            host_ip,
+            host_port: 8080,
+            protocol: Protocol::Tcp,
+            to: to.parse().unwrap(),
+            to_port: 80,
+            snat: Snat::Hairpin,
+            conditions: conditions.split(' ').map(str::to_owned).collect(),
+            mark: netfilter::MarkStyle::default(),
+        };
+        let v4 = "10.77.0.2/24";
+        apply("one", &[under("ip saddr != 192.0.2.9", None, v4)]);
+        assert_eq!(tcp("client", HOST4, 8080), None);
+        assert_eq!(tcp("c2", HOST4, 8080), some(GATEWAY4));
+        apply(
+            "one",
+            &[under("ip saddr 192.0.2.0/28 iifname up*", None, v4)],
+        );
+        assert_eq!(tcp("client", HOST4, 8080), some(CLIENT4));
+        assert_eq!(tcp("c2", HOST4, 8080), None);
+        apply(
+            "one",
+            &[under("iifname != br0", Some(HOST4_SECOND.into()), v4)],
+        );
+        assert_eq!(tcp("client", HOST4, 8080), None);
+        assert_eq!(tcp("client", HOST4_SECOND, 8080), some(CLIENT4));
+        let mut netfilter = Netfilter::open().unwrap();
+        let clash = [publish(Protocol::Tcp, 8080, "10.77.0.3/24", 80)];
+        let taken = netfilter.apply(
+            Backend::Nftables,
+            &owner("two"),
+            &clash,
+            &ApplyOptions::default(),
+        );
+        assert!(
+            matches!(taken, Err(netfilter::Error::PortTaken { .. })),
+            "{taken:?}"
+        );
+        let six = "fd00:77::2/64";
+        apply("one", &[under("ip6 daddr fd00:2::/64", None, six)]);
+        assert_eq!(tcp("client", HOST6, 8080), some(CLIENT6));
+        assert_eq!(tcp("c2", GATEWAY6, 8080), None);
+        let printed = ruleset();
+        nft("flush ruleset");
+        nft(&printed);
+        assert_eq!(ruleset(), printed);
+        remove("one", Kinds::PUBLISH);
+        assert!(
+            !ruleset().contains("elements") && !ruleset().contains("when-"),
+            "{}",
+            ruleset()
+        );
+    });
+}

@@ -9,6 +9,7 @@ use super::claims::{self, Displaced};
 use super::layout;
 use super::plan::{Plan, is_claim};
 use super::record::{Place, Record};
+use super::remove;
 use super::sets::TABLE;
 use super::verify;
 use crate::carrier::Context;
@@ -37,6 +38,7 @@ pub(super) fn apply(
         match context.socket.commit(step.batch) {
             Ok(()) => {
                 context.warnings.extend(step.losers);
+                remove::drop_idle_chains(context.socket, step.idle);
                 return Ok(());
             }
             Err(refusal) => attempt.learn(refusal, &what, &step.deletions)?,
@@ -58,12 +60,14 @@ struct Step {
     deletions: Deletions,
     /// Whom it takes something from.
     losers: Vec<String>,
+    /// Chains that may be in no use afterwards.
+    idle: Vec<String>,
 }
 
 impl Wish<'_> {
     fn compose(&self, socket: &mut Socket, attempt: &Attempt) -> Result<Step> {
         let generation = socket.generation()?;
-        let (displaced, again) = self.displaced(socket)?;
+        let (mut displaced, again) = self.displaced(socket)?;
         // New elements are refused if their keys are taken, so they need no guard; what is deleted, and claims that
         // overlap under another key, must still be as they were read.
         let claims = self.plan.entries().any(|entry| is_claim(&entry.slot));
@@ -74,6 +78,9 @@ impl Wish<'_> {
             Batch::new()
         };
         self.write_chains(socket, &mut batch, attempt.layout, again)?;
+        displaced
+            .chains
+            .retain(|name| self.plan.chains.iter().all(|chain| chain.name != *name));
         let deletions = attempt.delete(&mut batch, &displaced.slots);
         for request in displaced.mending()? {
             batch.push(request);
@@ -83,6 +90,7 @@ impl Wish<'_> {
             batch,
             deletions,
             losers: displaced.losers,
+            idle: displaced.chains,
         })
     }
 

@@ -48,7 +48,10 @@ impl Claim {
                 Field::Ether | Field::Name => return None,
             }
         }
-        let v6 = matches!(slot.set, SetId::Publish6 | SetId::PublishAt6);
+        let v6 = matches!(
+            slot.set,
+            SetId::Publish6 | SetId::PublishAt6 | SetId::PublishThen6
+        );
         Some(Self {
             v6,
             protocol,
@@ -77,26 +80,26 @@ pub(super) fn overlapping(socket: &mut Socket, claim: &Slot) -> Result<Vec<(Slot
     let Some(wanted) = Claim::of(claim) else {
         return Ok(Vec::new());
     };
-    let (any, at) = if wanted.v6 {
-        (SetId::Publish6, SetId::PublishAt6)
+    let (any, then, at) = if wanted.v6 {
+        (SetId::Publish6, SetId::PublishThen6, SetId::PublishAt6)
     } else {
-        (SetId::Publish4, SetId::PublishAt4)
+        (SetId::Publish4, SetId::PublishThen4, SetId::PublishAt4)
     };
-    if wanted.host.is_some() {
-        let key = claim
-            .key
-            .get(claim.key.len().saturating_sub(8)..)
-            .unwrap_or_default()
-            .to_vec();
-        let slot = Slot { set: any, key };
-        let found = socket.element(any.family(), TABLE, any.name(), &slot.key)?;
-        return Ok(found.map(|element| (slot, element)).into_iter().collect());
+    let port = claim.key.len().saturating_sub(8);
+    let port = claim.key.get(port..).unwrap_or_default();
+    let mut found = Vec::new();
+    for set in [any, then].into_iter().filter(|set| *set != claim.set) {
+        let element = socket.element(set.family(), TABLE, set.name(), port)?;
+        found.extend(element.map(|element| (set, element)));
     }
-    let found = socket.elements(at.family(), TABLE, at.name())?;
-    let slots = found.into_iter().map(|element| {
+    if wanted.host.is_none() {
+        let elements = socket.elements(at.family(), TABLE, at.name())?;
+        found.extend(elements.into_iter().map(|element| (at, element)));
+    }
+    let slots = found.into_iter().map(|(set, element)| {
         (
             Slot {
-                set: at,
+                set,
                 key: element.key.clone(),
             },
             element,
@@ -120,6 +123,8 @@ pub(super) fn occupant(socket: &mut Socket, entry: &Entry) -> Result<Option<Elem
 pub(super) struct Displaced {
     /// Elements to delete.
     pub slots: Vec<Slot>,
+    /// Chains that these may have been the last to use.
+    pub chains: Vec<String>,
     /// Who lost something, for a log.
     pub losers: Vec<String>,
     /// Records that lose a part: where, under which comment, and what stays.
@@ -131,7 +136,9 @@ impl Displaced {
     pub fn displace_record(&mut self, socket: &mut Socket, place: &Place) -> Result<()> {
         if let Some((record, own)) = Record::load(socket, place)? {
             self.add(record.slots.into_iter().chain(own));
+            self.chains.extend(record.chains);
         }
+        self.shrunk.retain(|(known, ..)| known != place);
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::attempt::Attempt;
-use super::entry::Slot;
 use super::record::Place;
 use super::remove::{self, TIMEOUT};
-use super::sets::{SetId, TABLE};
+use super::search::holders;
+use super::sets::SetId;
 use crate::error::Result;
 use crate::intent::Kinds;
 use crate::nfnl::{Batch, Socket};
@@ -27,8 +27,8 @@ pub(super) fn collect(
         |holder: &Holder| holder.of_network(network) && !valid.contains(&holder.instance_hash);
     let stale: HashSet<_> = holders(socket, SetId::Owners)?
         .into_iter()
-        .filter(|(_, holder)| is_stale(holder))
-        .map(|(_, holder)| holder.instance_hash)
+        .filter(|(.., holder)| is_stale(holder))
+        .map(|(.., holder)| holder.instance_hash)
         .collect();
     let what = format!("remove stale {kinds} rules of network {network}");
     for hash in stale {
@@ -57,8 +57,8 @@ fn remove_orphans(
         {
             let orphans = holders(socket, set)?
                 .into_iter()
-                .filter(|(_, holder)| is_stale(holder));
-            for (slot, _) in orphans.take(AT_ONCE.saturating_sub(batch.len())) {
+                .filter(|(.., holder)| is_stale(holder));
+            for (slot, ..) in orphans.take(AT_ONCE.saturating_sub(batch.len())) {
                 batch.push(slot.delete());
             }
         }
@@ -69,20 +69,4 @@ fn remove_orphans(
             attempt.learn(refusal, what, &Vec::new())?;
         }
     }
-}
-
-/// The elements of a set whose comments name an owner.
-fn holders(socket: &mut Socket, set: SetId) -> Result<Vec<(Slot, Holder)>> {
-    let elements = socket.elements(set.family(), TABLE, set.name())?;
-    let holder = |element: crate::nfnl::Element| {
-        let holder = Holder::parse(&element.comment()?)?;
-        Some((
-            Slot {
-                set,
-                key: element.key,
-            },
-            holder,
-        ))
-    };
-    Ok(elements.into_iter().filter_map(holder).collect())
 }

@@ -103,13 +103,15 @@ fn inet_chains() -> Vec<ChainSpec> {
 /// RTN_LOCAL: the destination is an address of this host.
 const RTN_LOCAL: u32 = 2;
 
-/// Ports published on one address come before those published on all.
+/// Ports published on one address come before those published on all, and those with conditions last.
 fn publish_rules() -> Vec<RuleSpec> {
     vec![
         publish_at_rule(Ip::V4, SetId::PublishAt4, reg::R1_AT_4, reg::R1_AT_8),
         publish_at_rule(Ip::V6, SetId::PublishAt6, reg::R2, reg::R2_AT_4),
         publish_rule(Ip::V4, SetId::Publish4),
         publish_rule(Ip::V6, SetId::Publish6),
+        conditional_rule(Ip::V4, SetId::PublishIf4),
+        conditional_rule(Ip::V6, SetId::PublishIf6),
     ]
 }
 
@@ -128,7 +130,7 @@ fn publish_at_rule(ip: Ip, map: SetId, protocol: u32, port: u32) -> RuleSpec {
 }
 
 /// `dnat to meta l4proto . th dport map @publish4`
-fn publish_rule(ip: Ip, map: SetId) -> RuleSpec {
+pub(super) fn publish_rule(ip: Ip, map: SetId) -> RuleSpec {
     RuleSpec::of([
         matches::family(ip),
         vec![
@@ -136,6 +138,18 @@ fn publish_rule(ip: Ip, map: SetId) -> RuleSpec {
             expr::payload(Part::TH_DPORT, reg::R1_AT_4),
             expr::map(map.name(), reg::R1),
             dnat(ip),
+        ],
+    ])
+}
+
+/// `meta l4proto . th dport vmap @publish_if4`
+fn conditional_rule(ip: Ip, map: SetId) -> RuleSpec {
+    RuleSpec::of([
+        matches::family(ip),
+        vec![
+            expr::meta(meta_key::L4PROTO, reg::R1),
+            expr::payload(Part::TH_DPORT, reg::R1_AT_4),
+            expr::map(map.name(), reg::VERDICT),
         ],
     ])
 }

@@ -103,9 +103,13 @@ pub(super) fn dnated() -> Vec<Expr> {
     ct_bits(ct_key::STATUS, expr::STATUS_DNAT)
 }
 
-/// `iifname|oifname [!=] "name"`
+/// `iifname|oifname [!=] "name"`; a name that ends with `*` stands for all that begin so.
 pub(super) fn interface(key: u32, name: &str, equal: bool) -> Vec<Expr> {
-    vec![expr::meta(key, reg::R1), expr::cmp(equal, &ifname(name))]
+    let value = match name.strip_suffix('*') {
+        Some(beginning) => beginning.as_bytes().to_vec(),
+        None => ifname(name).to_vec(),
+    };
+    vec![expr::meta(key, reg::R1), expr::cmp(equal, &value)]
 }
 
 /// `iifname|oifname @set`

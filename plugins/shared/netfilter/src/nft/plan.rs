@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ipnetwork::IpNetwork;
 
 use super::chain::ChainSpec;
+use super::condition;
 use super::entry::{Entry, Key, Slot, Value, destination};
 use super::matches::Ip;
 use super::record::owner_key;
@@ -52,11 +53,11 @@ impl Plan {
                     conditions,
                     ..
                 } => {
-                    refuse_conditions(conditions)?;
                     let host = Host {
                         ip: *host_ip,
                         port: nonzero("host port", *host_port)?,
                         protocol: *protocol,
+                        conditions,
                     };
                     plan.publish(&host, *to, nonzero("container port", *to_port)?, *snat)?;
                 }
@@ -128,36 +129,16 @@ impl Plan {
         self.put(Kinds::MASQUERADE, entry, Some(chain));
     }
 
-    fn publish(&mut self, host: &Host, to: IpNetwork, to_port: u16, snat: Snat) -> Result<()> {
+    fn publish(&mut self, host: &Host<'_>, to: IpNetwork, to_port: u16, snat: Snat) -> Result<()> {
         let ip = Ip::of(to.ip());
         if host.ip.is_some_and(|host| Ip::of(host) != ip) {
             return Ok(());
         }
-        let (any, at, hairpins, published) = match ip {
-            Ip::V4 => (
-                SetId::Publish4,
-                SetId::PublishAt4,
-                SetId::Hairpin4,
-                SetId::Published4,
-            ),
-            Ip::V6 => (
-                SetId::Publish6,
-                SetId::PublishAt6,
-                SetId::Hairpin6,
-                SetId::Published6,
-            ),
+        self.forward(host, ip, destination(to.ip(), to_port))?;
+        let (hairpins, published) = match ip {
+            Ip::V4 => (SetId::Hairpin4, SetId::Published4),
+            Ip::V6 => (SetId::Hairpin6, SetId::Published6),
         };
-        let target = Some(destination(to.ip(), to_port));
-        let claim = match host.ip.filter(|ip| !ip.is_unspecified()) {
-            Some(address) => Entry::new(
-                at,
-                Key::address(address).and_port(host.protocol, host.port),
-                target,
-            ),
-            None => Entry::new(any, Key::port(host.protocol, host.port), target),
-        };
-        self.refuse_overlap(&claim, host)?;
-        self.add(Kinds::PUBLISH, claim, None)?;
         let forwarded = || Key::port(host.protocol, to_port).and_address(to.ip());
         self.add(
             Kinds::PUBLISH,
@@ -171,8 +152,50 @@ impl Plan {
         self.add(Kinds::PUBLISH, entry, Some(chain))
     }
 
+    /// The claim on the host's port. One under conditions leads to a chain, and the destination is in a map of its own.
+    fn forward(&mut self, host: &Host<'_>, ip: Ip, target: Value) -> Result<()> {
+        let (any, at, on_condition, then) = match ip {
+            Ip::V4 => (
+                SetId::Publish4,
+                SetId::PublishAt4,
+                SetId::PublishIf4,
+                SetId::PublishThen4,
+            ),
+            Ip::V6 => (
+                SetId::Publish6,
+                SetId::PublishAt6,
+                SetId::PublishIf6,
+                SetId::PublishThen6,
+            ),
+        };
+        let port = Key::port(host.protocol, host.port);
+        let single = host.ip.filter(|ip| !ip.is_unspecified());
+        if let Some(chain) = condition::chain(ip, host.conditions, single)? {
+            let verdict = Some(Value::Jump(chain.name.clone()));
+            self.claim(host, Entry::new(then, port.clone(), Some(target)))?;
+            return self.add(
+                Kinds::PUBLISH,
+                Entry::new(on_condition, port, verdict),
+                Some(chain),
+            );
+        }
+        let entry = match single {
+            Some(address) => {
+                let key = Key::address(address).and_port(host.protocol, host.port);
+                Entry::new(at, key, Some(target))
+            }
+            None => Entry::new(any, port, Some(target)),
+        };
+        self.claim(host, entry)
+    }
+
+    fn claim(&mut self, host: &Host<'_>, entry: Entry) -> Result<()> {
+        self.refuse_overlap(&entry, host)?;
+        self.add(Kinds::PUBLISH, entry, None)
+    }
+
     /// Two mappings of one request may not claim the same port, unless they say the same.
-    fn refuse_overlap(&mut self, claim: &Entry, host: &Host) -> Result<()> {
+    fn refuse_overlap(&mut self, claim: &Entry, host: &Host<'_>) -> Result<()> {
         let overlaps = |known: &&Entry| {
             let value = |entry: &Entry| entry.value.clone();
             super::claims::overlap(&known.slot, &claim.slot) && value(known) != value(claim)
@@ -268,17 +291,19 @@ impl Plan {
 }
 
 /// The host's side of a published port.
-struct Host {
+struct Host<'a> {
     ip: Option<IpAddr>,
     port: u16,
     protocol: Protocol,
+    conditions: &'a [String],
 }
 
 /// Whether an element is a claim on a host port.
 pub(crate) fn is_claim(slot: &Slot) -> bool {
+    use SetId::{Publish4, Publish6, PublishAt4, PublishAt6, PublishThen4, PublishThen6};
     matches!(
         slot.set,
-        SetId::Publish4 | SetId::Publish6 | SetId::PublishAt4 | SetId::PublishAt6
+        Publish4 | Publish6 | PublishAt4 | PublishAt6 | PublishThen4 | PublishThen6
     )
 }
 
@@ -300,17 +325,4 @@ fn check_name(what: &str, name: &str) -> Result<()> {
         });
     }
     Ok(())
-}
-
-fn refuse_conditions(conditions: &[String]) -> Result<()> {
-    if conditions.iter().all(String::is_empty) {
-        return Ok(());
-    }
-    Err(Error::Unavailable {
-        what: "conditions with the nftables backend".into(),
-        reason: format!(
-            "cannot carry out {:?}; use the iptables backend",
-            conditions.join(" ")
-        ),
-    })
 }

@@ -5,12 +5,13 @@
 //! element (256 bytes of userdata) goes on in further ones.
 
 use super::entry::{Key, Slot};
+use super::search;
 use super::sets::{SetId, TABLE};
 use crate::error::{Error, Result};
 use crate::intent::Kinds;
 use crate::nfnl::consts::flag;
 use crate::nfnl::{Family, Request, Socket, udata_entries, udata_push, udata_with_comment};
-use crate::owner::Owner;
+use crate::owner::{Holder, Owner};
 
 /// Our entry in the userdata; `nft` passes over types it does not know.
 const REFERENCES: u8 = 0xf1;
@@ -51,6 +52,21 @@ impl Place {
         }
     }
 
+    /// The kind of the record.
+    pub fn kind(&self) -> Kinds {
+        self.kind
+    }
+
+    /// Whether this is a record of that holder.
+    pub fn is_of(&self, holder: &Holder) -> bool {
+        *self == Self::from_hash(&holder.instance_hash, self.kind)
+    }
+
+    /// Whether an element of the set `owners` is one of this record's.
+    pub fn has(&self, slot: &Slot) -> bool {
+        (0..u8::MAX).any(|index| self.slot(index) == *slot)
+    }
+
     /// The slot of the record's n-th element.
     pub fn slot(&self, index: u8) -> Slot {
         let kind = self.kind.to_string();
@@ -82,21 +98,20 @@ impl Record {
         let mut own = Vec::new();
         for index in 0..u8::MAX {
             let slot = place.slot(index);
-            let Some(element) = socket.element(Family::Inet, TABLE, slot.set.name(), &slot.key)?
-            else {
-                break;
+            let found = socket.element(Family::Inet, TABLE, slot.set.name(), &slot.key)?;
+            let last = match found {
+                None if own.is_empty() => return Ok(None),
+                None => None,
+                Some(element) => record.read(&element.userdata),
             };
-            let last = record
-                .read(&element.userdata)
-                .ok_or_else(|| Error::Malformed {
-                    what: slot.to_string(),
-                })?;
             own.push(slot);
-            if last {
-                break;
+            match last {
+                Some(true) => return Ok(Some((record, own))),
+                Some(false) => {}
+                None => break,
             }
         }
-        Ok((!own.is_empty()).then_some((record, own)))
+        search::reconstruct(socket, place).map(Some)
     }
 
     /// Adds the references in an element's userdata. Gives whether it was the record's last element.

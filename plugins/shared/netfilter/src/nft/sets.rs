@@ -84,10 +84,14 @@ pub(crate) enum SetId {
     Guarded = 19,
     Allowed = 20,
     Isolated = 21,
+    PublishIf4 = 22,
+    PublishIf6 = 23,
+    PublishThen4 = 24,
+    PublishThen6 = 25,
 }
 
 impl SetId {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::Owners,
         Self::Masquerade4,
         Self::Masquerade6,
@@ -108,6 +112,10 @@ impl SetId {
         Self::Guarded,
         Self::Allowed,
         Self::Isolated,
+        Self::PublishIf4,
+        Self::PublishIf6,
+        Self::PublishThen4,
+        Self::PublishThen6,
     ];
 
     /// The number in owners' records.
@@ -138,6 +146,9 @@ impl SetId {
             Self::Hairpin4 | Self::Hairpin6 | Self::Published4 | Self::Published6 => {
                 Some(Kinds::PUBLISH)
             }
+            Self::PublishIf4 | Self::PublishIf6 | Self::PublishThen4 | Self::PublishThen6 => {
+                Some(Kinds::PUBLISH)
+            }
             Self::Admit4 | Self::Admit6 => Some(Kinds::ADMIT),
             Self::Confined | Self::Isolated => Some(Kinds::CONFINE),
             Self::Guarded | Self::Allowed => Some(Kinds::GUARD_MAC),
@@ -164,6 +175,10 @@ impl SetId {
             Self::Publish6 => ("publish6", &[Proto, Port], Fields(&[Ip6, Port])),
             Self::PublishAt4 => ("publish_at4", &[Ip4, Proto, Port], Fields(&[Ip4, Port])),
             Self::PublishAt6 => ("publish_at6", &[Ip6, Proto, Port], Fields(&[Ip6, Port])),
+            Self::PublishIf4 => ("publish_if4", &[Proto, Port], Verdict),
+            Self::PublishIf6 => ("publish_if6", &[Proto, Port], Verdict),
+            Self::PublishThen4 => ("publish_then4", &[Proto, Port], Fields(&[Ip4, Port])),
+            Self::PublishThen6 => ("publish_then6", &[Proto, Port], Fields(&[Ip6, Port])),
             Self::Hairpin4 => ("hairpin4", &[Proto, Port, Ip4], Verdict),
             Self::Hairpin6 => ("hairpin6", &[Proto, Port, Ip6], Verdict),
             Self::Published4 => ("published4", &[Proto, Port, Ip4], Nothing),
