@@ -10,9 +10,11 @@
 //! * [`libcni`]: the library of a runtime, under `cnitool`;
 //! * [`probe`]: sends real packets and tells who was seen as the sender;
 //! * [`snapshot`]: what a host namespace holds, and how two moments differ;
+//! * [`bench`]: what lists cost;
 //! * [`demo`]: lists played with real packets, for a person to read;
 //! * [`lists`]: the network lists that real runtimes ship.
 
+pub mod bench;
 pub mod chain;
 pub mod demo;
 pub mod error;
@@ -24,5 +26,6 @@ pub mod plugin;
 pub mod probe;
 pub mod sandbox;
 pub mod snapshot;
+pub mod workspace;
 
 pub use error::{Error, Result};

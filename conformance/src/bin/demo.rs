@@ -4,8 +4,6 @@
 //! that real runtimes ship, each in a sandbox of its own, and prints one line for every fact that
 //! traffic has shown. With `--plugins DIR` it judges any other plugin directory.
 
-mod build;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +11,7 @@ use clap::Parser;
 use conformance::demo::{Circumstances, Scene, Style, play};
 use conformance::net::Host;
 use conformance::sandbox::Launcher;
-use conformance::{Error, Result};
+use conformance::{Error, Result, workspace};
 
 /// Gives containers their network and shows by real traffic what works.
 #[derive(Debug, Parser)]
@@ -49,16 +47,16 @@ fn main() -> ExitCode {
 
 /// Whether everything that was tried worked.
 fn run(options: &Options) -> Result<bool> {
-    let program = build::own_path()?;
+    let program = workspace::own_path()?;
     if options.inside.is_none() {
-        build::workspace()?;
+        workspace::build()?;
     }
     let plugins = match &options.plugins {
         Some(directory) => directory.canonicalize().map_err(|source| Error::System {
             what: format!("plugin directory {}", directory.display()),
             source,
         })?,
-        None => build::directory_of(&program),
+        None => workspace::directory_of(&program),
     };
     match &options.inside {
         Some(list) => inside(list, &plugins, options.admin_chain),

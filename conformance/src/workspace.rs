@@ -1,25 +1,32 @@
-//! Having the plugins built, and where they are.
+//! The workspace's own binaries: having them built, and where they are.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use conformance::{Error, Result};
+use crate::{Error, Result};
 
 /// The running program's own file.
+///
+/// # Errors
+/// When `/proc` is not there.
 pub fn own_path() -> Result<PathBuf> {
     std::env::current_exe().map_err(|source| Error::System {
-        what: "find the demo's own file".into(),
+        what: "find the program's own file".into(),
         source,
     })
 }
 
 /// The directory a program stands in.
+#[must_use]
 pub fn directory_of(program: &Path) -> PathBuf {
     program.parent().unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Builds the workspace's binaries when cargo started us; they come to stand beside the demo.
-pub fn workspace() -> Result<()> {
+/// Builds the workspace's binaries when cargo started the program; they come to stand beside it.
+///
+/// # Errors
+/// When they do not build.
+pub fn build() -> Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else {
         return Ok(());
     };

@@ -1,0 +1,152 @@
+//! `cargo bench-cni`: what lists cost, ours against another plugin directory.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use clap::Parser;
+use conformance::bench::{
+    Cycle, Row, Setting, cycles, list_table, process_counts, start_up, start_up_table,
+};
+use conformance::error::Context;
+use conformance::sandbox::Launcher;
+use conformance::{Error, Result, lists, workspace};
+use serde::de::DeserializeOwned;
+
+/// Measures lists a and b and the start-up of each plugin, and prints Markdown.
+#[derive(Debug, Parser)]
+#[command(name = "bench", version)]
+struct Options {
+    /// The plugin directory to compare with.
+    #[arg(long, value_name = "DIR", default_value = "/usr/lib/cni")]
+    reference: PathBuf,
+
+    /// How often each kind takes its turn.
+    #[arg(long, default_value_t = 6)]
+    rounds: u32,
+
+    /// Cycles of ADD, CHECK and DEL in each turn.
+    #[arg(long, default_value_t = 5)]
+    cycles: u32,
+
+    /// Other containers that are attached meanwhile.
+    #[arg(long, default_value_t = 0)]
+    others: u32,
+
+    /// Measure here; used by the benchmark itself, inside a sandbox.
+    #[arg(long, hide = true, value_names = ["LIST", "DIR", "TASK"], num_args = 3)]
+    inside: Vec<String>,
+}
+
+const PLUGINS: [&str; 5] = ["loopback", "bridge", "host-local", "firewall", "portmap"];
+
+const LISTS: [(&str, &str, &str); 2] = [
+    ("a", "a: bridge, firewall, portmap", lists::NOMAD),
+    (
+        "b",
+        "b: the same, dual stack, iptables by name",
+        lists::NOMAD_DUAL,
+    ),
+];
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let outcome = match options.inside.as_slice() {
+        [list, plugins, task] => inside(&options, list, plugins, task),
+        _ => compare(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One turn, in a sandbox; the result goes to standard output as JSON.
+fn inside(options: &Options, list: &str, plugins: &str, task: &str) -> Result<()> {
+    let (_, _, text) = LISTS
+        .iter()
+        .find(|(key, _, _)| *key == list)
+        .ok_or_else(|| Error::Missing {
+            what: format!("a list called {list}"),
+        })?;
+    let setting = Setting {
+        plugins: plugins.into(),
+        list: (*text).to_owned(),
+        cycles: options.cycles,
+        others: options.others,
+    };
+    let json = match task {
+        "count" => serde_json::to_string(&process_counts(&setting)?),
+        _ => serde_json::to_string(&cycles(&setting)?),
+    };
+    println!(
+        "{}",
+        json.map_err(std::io::Error::other)
+            .doing(|| "write the result")?
+    );
+    Ok(())
+}
+
+fn compare(options: &Options) -> Result<()> {
+    let program = workspace::own_path()?;
+    workspace::build()?;
+    let ours = workspace::directory_of(&program);
+    let launcher = Launcher::beside(&program)?;
+    let turn = Turn {
+        launcher: &launcher,
+        program: &program,
+        options,
+    };
+    let mut rows = Vec::new();
+    for (key, title, _) in LISTS {
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for round in 0..options.rounds {
+            eprintln!("list {key}, round {} of {} ...", round + 1, options.rounds);
+            own.extend(turn.run::<Vec<Cycle>>(key, &ours, "time")?);
+            other.extend(turn.run::<Vec<Cycle>>(key, &options.reference, "time")?);
+        }
+        rows.push(Row {
+            title: title.to_owned(),
+            ours: own,
+            theirs: other,
+            our_processes: turn.run(key, &ours, "count")?,
+            their_processes: turn.run(key, &options.reference, "count")?,
+        });
+    }
+    println!("{}", list_table(&rows));
+    eprintln!("start-up ...");
+    let (empty, plugins) = start_up(&PLUGINS, &ours, &options.reference, options.rounds * 20)?;
+    println!("{}", start_up_table(empty, &plugins));
+    Ok(())
+}
+
+/// How a turn is started.
+struct Turn<'a> {
+    launcher: &'a Launcher,
+    program: &'a Path,
+    options: &'a Options,
+}
+
+impl Turn<'_> {
+    fn run<T: DeserializeOwned>(&self, list: &str, plugins: &Path, task: &str) -> Result<T> {
+        let mut command: Command = self.launcher.command(self.program);
+        command.args(["--cycles", &self.options.cycles.to_string()]);
+        command.args(["--others", &self.options.others.to_string()]);
+        command.arg("--inside").arg(list).arg(plugins).arg(task);
+        let output = command
+            .stderr(Stdio::inherit())
+            .output()
+            .doing(|| format!("measure {}", plugins.display()))?;
+        if !output.status.success() {
+            return Err(Error::unexpected(
+                "a measurement",
+                output.status.to_string(),
+            ));
+        }
+        serde_json::from_slice(&output.stdout).map_err(|error| Error::Malformed {
+            what: format!("a measurement: {error}"),
+        })
+    }
+}
