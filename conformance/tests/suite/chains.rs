@@ -24,6 +24,16 @@ fn foreign_table() {
 }
 
 sandboxed! {
+    fn list_b_with_an_admin_chain_made_beforehand(lab) {
+        tool("iptables", "iptables");
+        play_list(lab, "b", Circumstances { admin_chain: true });
+    }
+
+    fn list_b_as_usual(lab) {
+        tool("iptables", "iptables");
+        play_list(lab, "b", Circumstances::default());
+    }
+
     fn list_a_as_usual(lab) {
         play_list(lab, "a", Circumstances::default());
     }

@@ -10,19 +10,18 @@
 
 mod support;
 
-// mod args;
+mod args;
 mod bridge;
 mod chains;
-// mod demo;
+mod demo;
 mod exec;
-// mod faults;
 mod firewall;
-// mod garbage;
+mod garbage;
 mod host_local;
 mod interop;
 mod loopback;
 mod nomad;
 mod portmap;
-// mod property;
+mod property;
 mod protocol;
-// mod sandbox;
+mod sandbox;
