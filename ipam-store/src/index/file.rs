@@ -6,6 +6,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::time::{Duration, SystemTime};
 
 use nix::fcntl::OFlag;
+use nix::sys::statfs::{
+    AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, FUSE_SUPER_MAGIC, FsType, NFS_SUPER_MAGIC, SMB_SUPER_MAGIC,
+    statfs,
+};
 
 use super::page::{Bucket, Chunk, Header, SIZE};
 use super::{Index, Unusable};
@@ -64,6 +68,9 @@ impl Index {
 
     /// A new file, with holes for pages that are empty. It replaces the old one at once: it is not valid yet.
     fn create(&self, dir: &Dir) -> io::Result<File> {
+        if is_remote(dir)? {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let pages = 1 + u64::from(self.header.buckets) + u64::from(self.header.chunks);
         let path = dir.path().join(INDEX_FILE);
         match std::fs::remove_file(&path) {
@@ -116,6 +123,21 @@ impl Index {
 
 fn offset(number: u32) -> u64 {
     (u64::from(number) + 1) * SIZE as u64
+}
+
+/// Whether another machine, or a program, may change the directory without our kernel's noticing.
+fn is_remote(dir: &Dir) -> io::Result<bool> {
+    /// Plan 9, SMB 2, CIFS and Ceph, as in the kernel's `linux/magic.h` and their own headers.
+    const OTHERS: [u32; 4] = [0x0102_1997, 0xfe53_4d42, 0xff53_4d42, 0x00c3_6400];
+    let kind = statfs(dir.path())?.filesystem_type();
+    let known = [
+        AFS_SUPER_MAGIC,
+        CODA_SUPER_MAGIC,
+        FUSE_SUPER_MAGIC,
+        NFS_SUPER_MAGIC,
+        SMB_SUPER_MAGIC,
+    ];
+    Ok(known.contains(&kind) || OTHERS.iter().any(|magic| kind == FsType(*magic as _)))
 }
 
 type State = ((u64, u64), (i64, i64));

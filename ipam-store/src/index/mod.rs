@@ -20,7 +20,7 @@ use std::fs::File;
 use crate::lease::{Holder, Owner};
 use crate::range::key;
 use crate::snapshot::Snapshot;
-use page::{BUCKET, Bucket, CHUNK, Chunk, Damaged, Header};
+use page::{BUCKET, Bucket, CHUNK, Chunk, Damaged, Header, MAX_PAGES};
 
 /// The index cannot be used: damaged, or in conflict with the lease files.
 #[derive(Debug, PartialEq, Eq)]
@@ -221,7 +221,7 @@ impl Index {
                 self.grow()?;
                 (number, _) = self.find_chunk(address / CHUNK)?;
             }
-            self.header.used_chunks += 1;
+            self.header.used_chunks = self.header.used_chunks.saturating_add(1);
         }
         let chunk = self.chunks.entry(number).or_default();
         chunk
@@ -273,8 +273,8 @@ impl Index {
 }
 
 fn pages(wanted: usize) -> u32 {
-    let wanted = u32::try_from(wanted).unwrap_or(u32::MAX >> 4);
-    wanted.clamp(MIN_PAGES, 1 << 24).next_power_of_two()
+    let wanted = u32::try_from(wanted).unwrap_or(MAX_PAGES);
+    wanted.clamp(MIN_PAGES, MAX_PAGES).next_power_of_two()
 }
 
 fn hash(container_id: &str, interface: &str) -> u64 {

@@ -14,6 +14,9 @@ const WORDS: usize = 64;
 /// Entries that a bucket has room for.
 pub(super) const BUCKET: usize = 42;
 
+/// Most pages of one kind.
+pub(super) const MAX_PAGES: u32 = 1 << 24;
+
 const MAGIC: &[u8; 16] = b"ferrule-index-1\n";
 const SWEPT: usize = 48;
 
@@ -78,7 +81,8 @@ impl Header {
             owners: body.u32()?,
             used_chunks: body.u32()?,
         };
-        if header.buckets.is_power_of_two() && header.chunks.is_power_of_two() {
+        let sizes = [header.buckets, header.chunks];
+        if sizes.iter().all(|n| n.is_power_of_two() && *n <= MAX_PAGES) {
             Ok(header)
         } else {
             Err(Damaged)
