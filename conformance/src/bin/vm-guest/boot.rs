@@ -16,6 +16,9 @@ use crate::report::Report;
 /// The second serial line: the first is the kernel's.
 const OUTPUT: &str = "/dev/ttyS1";
 
+/// The lists of the demo, each of them a check.
+const DEMO_LISTS: [&str; 4] = ["a", "b", "c", "d"];
+
 /// Never returns in a machine: it ends by a restart, which QEMU was told to take for the end.
 pub fn first_process() -> ExitCode {
     if let Err(error) = run() {
@@ -44,6 +47,12 @@ fn run() -> Result<()> {
             check.name,
             &["/bin/sandbox", "/bin/vm-guest", "--check", check.name],
         )?;
+    }
+    for list in DEMO_LISTS {
+        let name = format!("demo_{list}");
+        if chosen(&name) {
+            report.check(&name, &["/bin/demo", "--plugins", "/opt/cni/bin", list])?;
+        }
     }
     for program in files("/tests")? {
         report.program(&program)?;

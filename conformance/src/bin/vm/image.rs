@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use conformance::Result;
 use conformance::chain::{find_tool, standard_path};
-use conformance::error::{Context, Error};
+use conformance::error::Context;
 
 use crate::Options;
 use crate::cpio::Archive;
@@ -15,13 +15,29 @@ use crate::kernel::{Kernel, read_module};
 use crate::tools::{Programs, output, test_programs};
 
 /// Our binaries that are no plugins but needed in there.
-const OWN: &[&str] = &["sandbox", "vm-guest"];
+const OWN: &[&str] = &["demo", "sandbox", "vm-guest"];
 
 /// Binaries beside the plugins that have no business in there.
-const NOT_PLUGINS: &[&str] = &["vm", "demo", "bench", "cnitool"];
+const NOT_PLUGINS: &[&str] = &["bench", "cnitool", "conformance", "vm"];
 
-/// Tools of this machine that tests call.
-const TOOLS: &[&str] = &["unshare", "ip"];
+/// Tools of this machine that plugins, the demo and tests call. What is not here is not there either.
+const TOOLS: &[&str] = &["conntrack", "ip", "nft", "unshare"];
+
+/// The names of iptables' programs, for each of `iptables` and `ip6tables`.
+const TABLES: &[&str] = &[
+    "",
+    "-save",
+    "-restore",
+    "-nft",
+    "-nft-save",
+    "-nft-restore",
+    "-legacy",
+    "-legacy-save",
+    "-legacy-restore",
+];
+
+/// Where iptables looks for its extensions.
+const EXTENSIONS: &str = "/usr/lib/x86_64-linux-gnu/xtables";
 
 const DIRECTORIES: &[&str] = &[
     "bin",
@@ -85,9 +101,8 @@ pub fn write(options: &Options, programs: &Programs, kernel: &Kernel) -> Result<
             &read_module(module)?,
         )?;
     }
-    if !options.tests.is_empty() {
-        tree.tests(options, programs)?;
-    }
+    tree.tools()?;
+    tree.tests(options, programs)?;
     tree.archive
         .finish()
         .doing(|| format!("write {}", path.display()))?;
@@ -124,17 +139,55 @@ impl Tree {
                 self.program(&format!("tests/{package}:{name}"), &program)?;
             }
         }
-        for tool in TOOLS {
-            let program = find_tool(tool, &standard_path()).ok_or_else(|| Error::Missing {
-                what: format!("{tool}, which the tests call,"),
-            })?;
-            self.program_with_libraries(&format!("bin/{tool}"), &program)?;
+        Ok(())
+    }
+
+    fn tools(&mut self) -> Result<()> {
+        let tables = ["iptables", "ip6tables"];
+        let tables = tables
+            .iter()
+            .flat_map(|family| TABLES.iter().map(move |kind| format!("{family}{kind}")));
+        for tool in TOOLS.iter().map(|tool| (*tool).to_owned()).chain(tables) {
+            match find_tool(&tool, &standard_path()) {
+                Some(program) => self.tool(&tool, &program)?,
+                None => eprintln!("{tool} is not on this machine, so it is not in there"),
+            }
+        }
+        let Ok(extensions) = fs::read_dir(EXTENSIONS) else {
+            return Ok(());
+        };
+        for extension in extensions {
+            let path = extension.doing(|| format!("list {EXTENSIONS}"))?.path();
+            self.copy(&path)?;
         }
         Ok(())
     }
 
+    /// Many names can stand for one program, which goes by the name it is called by.
+    fn tool(&mut self, name: &str, program: &Path) -> Result<()> {
+        let real = fs::canonicalize(program).doing(|| format!("find {}", program.display()))?;
+        let real_name = name_of(&real);
+        self.program_with_libraries(&format!("bin/{real_name}"), &real)?;
+        let path = format!("bin/{name}");
+        if self.files.insert(PathBuf::from(&path)) {
+            self.archive
+                .link(&path, &real_name)
+                .doing(|| format!("write {path} into the archive"))?;
+        }
+        Ok(())
+    }
+
+    /// A file of this machine at its own place.
+    fn copy(&mut self, file: &Path) -> Result<()> {
+        let bytes = fs::read(file).doing(|| format!("read {}", file.display()))?;
+        self.file(file.to_string_lossy().trim_start_matches('/'), &bytes)
+    }
+
     /// A program of our own: static, and without the debugging information that only takes room in memory.
     fn program(&mut self, path: &str, program: &Path) -> Result<()> {
+        if self.files.contains(Path::new(path)) {
+            return Ok(());
+        }
         let stripped = tempfile::NamedTempFile::new().doing(|| "create a temporary file")?;
         let arguments = [
             "--strip-debug".as_ref(),
@@ -156,8 +209,7 @@ impl Tree {
         };
         let list = String::from_utf8_lossy(&list.stdout).into_owned();
         for library in list.split_whitespace().filter(|word| word.starts_with('/')) {
-            let bytes = fs::read(library).doing(|| format!("read {library}"))?;
-            self.file(library.trim_start_matches('/'), &bytes)?;
+            self.copy(Path::new(library))?;
         }
         Ok(())
     }

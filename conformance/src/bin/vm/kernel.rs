@@ -11,6 +11,7 @@ use conformance::{Error, Result};
 use crate::tools::output;
 
 /// What the machine loads at boot, before anything asks for it: there is no `modprobe` in there.
+/// A final `*` stands for all whose names go on from there.
 const MODULES: &[&str] = &[
     "bridge",
     "br_netfilter",
@@ -22,22 +23,16 @@ const MODULES: &[&str] = &[
     "tun",
     "ifb",
     "vrf",
+    "sctp",
     "nf_tables",
-    "nfnetlink",
-    "nf_conntrack_netlink",
-    "nft_chain_nat",
-    "nft_ct",
-    "nft_nat",
-    "nft_masq",
-    "nft_redir",
-    "nft_fib_inet",
-    "nft_reject_inet",
-    "nft_meta_bridge",
-    "nft_reject_bridge",
     "nf_conntrack_bridge",
-    "nft_limit",
-    "nft_log",
-    "nft_objref",
+    "nf_conntrack_netlink",
+    "nft_*",
+    "iptable_*",
+    "ip6table_*",
+    "ipt_*",
+    "ip6t_*",
+    "xt_*",
     "sch_ingress",
     "sch_tbf",
     "act_mirred",
@@ -65,8 +60,10 @@ impl Kernel {
         let mut all = BTreeMap::new();
         collect(&tree, &mut all)?;
         let mut modules = Vec::new();
-        for name in MODULES {
-            resolve(name, &all, &mut modules)?;
+        for pattern in MODULES {
+            for name in matching(pattern, &all) {
+                resolve(&name, &all, &mut modules)?;
+            }
         }
         Ok(Self { image, modules })
     }
@@ -130,6 +127,18 @@ fn collect(directory: &Path, all: &mut BTreeMap<String, PathBuf>) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// The names a pattern stands for.
+fn matching(pattern: &str, all: &BTreeMap<String, PathBuf>) -> Vec<String> {
+    match pattern.strip_suffix('*') {
+        Some(start) => all
+            .keys()
+            .filter(|name| name.starts_with(start))
+            .cloned()
+            .collect(),
+        None => vec![pattern.to_owned()],
+    }
 }
 
 /// Puts a module behind those it needs. One that is not there may be built into the kernel.
