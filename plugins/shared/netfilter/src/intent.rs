@@ -163,6 +163,31 @@ pub enum Intent {
 }
 
 impl Intent {
+    /// The same port, published without conditions, whose words only one backend understands. `None` for other intents.
+    pub(crate) fn unconditional(&self) -> Option<Self> {
+        match self.clone() {
+            Self::Publish {
+                host_ip,
+                host_port,
+                protocol,
+                to,
+                to_port,
+                snat,
+                ..
+            } => Some(Self::Publish {
+                host_ip,
+                host_port,
+                protocol,
+                to,
+                to_port,
+                snat,
+                conditions: Vec::new(),
+                mark: MarkStyle::default(),
+            }),
+            _ => None,
+        }
+    }
+
     /// The kind of this intent.
     pub fn kind(&self) -> Kinds {
         match self {

@@ -12,7 +12,7 @@ use crate::firewalld::{Absent, Firewalld};
 use crate::intent::{Intent, Kinds, PublishedPort};
 use crate::iptables::{self, Iptables};
 use crate::nfnl::Socket;
-use crate::nft::Nftables;
+use crate::nft::{self, Nftables};
 use crate::owner::{Holder, Owner};
 
 /// Who carries intents out.
@@ -145,6 +145,7 @@ impl Netfilter {
         intents: &[Intent],
         options: &ApplyOptions<'_>,
     ) -> Result<()> {
+        self.contest(backend, owner, intents, options)?;
         self.carrier(backend)
             .apply(&mut self.context(), owner, intents, options)
     }
@@ -238,6 +239,24 @@ impl Netfilter {
             Backend::Nftables => &Nftables,
             Backend::Iptables => &Iptables,
             Backend::Firewalld => self.firewalld,
+        }
+    }
+
+    /// Ports are claimed across backends: those of the others are asked as well.
+    fn contest(
+        &mut self,
+        backend: Backend,
+        owner: &Owner,
+        intents: &[Intent],
+        options: &ApplyOptions<'_>,
+    ) -> Result<()> {
+        let ports: Vec<_> = intents.iter().filter_map(Intent::unconditional).collect();
+        if ports.is_empty() {
+            return Ok(());
+        }
+        match backend {
+            Backend::Nftables => iptables::contest(&mut self.context(), owner, &ports, options),
+            _ => nft::contest(&mut self.context(), owner, &ports, options),
         }
     }
 

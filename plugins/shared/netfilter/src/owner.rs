@@ -130,6 +130,12 @@ impl Holder {
         self.instance_hash == owner.instance_hash()
     }
 
+    /// Whether this is an attachment of the owner's container, as far as the comment tells.
+    pub fn is_of_container(&self, owner: &Owner) -> bool {
+        let id = owner.container_id.replace('"', "");
+        id == self.container_id || self.cut && id.starts_with(&self.container_id)
+    }
+
     /// Whether this attachment belongs to the network of that name.
     pub fn of_network(&self, network: &str) -> bool {
         self.instance_hash.starts_with(&network_hash(network))

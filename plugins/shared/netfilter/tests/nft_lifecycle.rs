@@ -608,3 +608,76 @@ fn a_host_gets_the_backend_that_fits() {
         );
     });
 }
+
+#[test]
+fn a_container_on_two_networks_is_given_its_ports_once() {
+    isolated(
+        "a_container_on_two_networks_is_given_its_ports_once",
+        || {
+            let (one, two) = (
+                owner("one"),
+                Owner {
+                    network: "net2".into(),
+                    ifname: "eth1".into(),
+                    ..owner("one")
+                },
+            );
+            let first = [publish(Protocol::Tcp, 8080, "10.77.0.2/24", 80)];
+            let second = [
+                publish_at(HOST4, Protocol::Tcp, 8080, "10.88.0.2/24", 80),
+                publish(Protocol::Udp, 53, "10.88.0.2/24", 53),
+            ];
+            apply(&one, &first).unwrap();
+            apply(&two, &second).unwrap();
+            verify(&one, &first).unwrap();
+            verify(&two, &second).unwrap();
+            assert!(!ruleset().contains("192.0.2.1 . tcp"), "{}", ruleset());
+            let other = [publish(Protocol::Tcp, 8080, "10.77.0.3/24", 80)];
+            assert!(matches!(
+                apply(&owner("two"), &other),
+                Err(Error::PortTaken { .. })
+            ));
+            remove(&two, Kinds::PUBLISH);
+            verify(&one, &first).unwrap();
+            remove(&one, Kinds::PUBLISH);
+            assert!(!ruleset().contains("elements"));
+        },
+    );
+}
+
+#[test]
+fn ports_are_claimed_across_backends() {
+    isolated("ports_are_claimed_across_backends", || {
+        let (one, two) = (owner("one"), owner("two"));
+        let (first, second) = (
+            [publish(Protocol::Tcp, 8080, "10.77.0.2/24", 80)],
+            [publish(Protocol::Tcp, 8080, "10.77.0.3/24", 80)],
+        );
+        let apply = |backend, owner: &Owner, intents: &[Intent], alive: bool| {
+            let options = ApplyOptions {
+                alive: &|_, _| alive,
+                ..ApplyOptions::default()
+            };
+            netfilter().apply(backend, owner, intents, &options)
+        };
+        for (here, there) in [
+            (Backend::Nftables, Backend::Iptables),
+            (Backend::Iptables, Backend::Nftables),
+        ] {
+            apply(here, &one, &first, true).unwrap();
+            let taken = apply(there, &two, &second, true);
+            assert!(
+                matches!(taken, Err(Error::PortTaken { port: 8080, .. })),
+                "{there} beside {here}: {taken:?}"
+            );
+            netfilter().verify(here, &one, &first).unwrap();
+            apply(there, &two, &second, false).unwrap();
+            assert!(
+                netfilter().verify(here, &one, &first).is_err(),
+                "the dead have nothing"
+            );
+            netfilter().verify(there, &two, &second).unwrap();
+            remove(&two, Kinds::PUBLISH);
+        }
+    });
+}

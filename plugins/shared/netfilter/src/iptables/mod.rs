@@ -239,6 +239,22 @@ fn plan_all(
     Ok(all)
 }
 
+/// Fails if another live container publishes one of these ports in nf_tables tables of iptables; what a dead one left
+/// is removed. Legacy tables can only be read by running a program, which nobody who uses another backend expects.
+pub(crate) fn contest(
+    context: &mut Context<'_>,
+    owner: &Owner,
+    intents: &[Intent],
+    options: &ApplyOptions<'_>,
+) -> Result<()> {
+    for wanted in wanted::sort(owner, intents)? {
+        take_away_from(context, Variant::Nft, wanted.family, |plan| {
+            claims::take(plan, owner, &wanted.publish, options)
+        })?;
+    }
+    Ok(())
+}
+
 /// Plans and carries out removals in every family and variant that has tables. Needs no lock: nf_tables removes
 /// exactly the rules that were looked at or none, and a chain that somebody has started to use refuses to go.
 fn take_away(

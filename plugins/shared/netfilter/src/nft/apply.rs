@@ -6,6 +6,7 @@
 
 use super::attempt::{Attempt, Deletions};
 use super::claims::{self, Displaced};
+use super::entry::Slot;
 use super::layout;
 use super::plan::{Plan, is_claim};
 use super::record::{Place, Record};
@@ -64,10 +65,23 @@ struct Step {
     idle: Vec<String>,
 }
 
+/// What was found to be there.
+struct Look {
+    displaced: Displaced,
+    /// Whether the owner had anything.
+    again: bool,
+    /// Elements to do without, because the same container has them on another network.
+    yielded: Vec<Slot>,
+}
+
 impl Wish<'_> {
     fn compose(&self, socket: &mut Socket, attempt: &Attempt) -> Result<Step> {
         let generation = socket.generation()?;
-        let (mut displaced, again) = self.displaced(socket)?;
+        let Look {
+            mut displaced,
+            again,
+            yielded,
+        } = self.look(socket)?;
         // New elements are refused if their keys are taken, so they need no guard; what is deleted, and claims that
         // overlap under another key, must still be as they were read.
         let claims = self.plan.entries().any(|entry| is_claim(&entry.slot));
@@ -85,7 +99,7 @@ impl Wish<'_> {
         for request in displaced.mending()? {
             batch.push(request);
         }
-        self.add(&mut batch)?;
+        self.add(&mut batch, &yielded)?;
         Ok(Step {
             batch,
             deletions,
@@ -94,32 +108,32 @@ impl Wish<'_> {
         })
     }
 
-    /// What stands in the way: what the owner had of these kinds, others' overlapping claims, others' elements. Also
-    /// says whether the owner had anything.
-    fn displaced(&self, socket: &mut Socket) -> Result<(Displaced, bool)> {
+    /// What stands in the way: what the owner had of these kinds, others' overlapping claims, others' elements.
+    fn look(&self, socket: &mut Socket) -> Result<Look> {
         let mut displaced = Displaced::default();
         for kind in self.kinds.iter() {
             displaced.displace_record(socket, &Place::of(self.owner, kind))?;
         }
         let again = !displaced.slots.is_empty();
+        let mut yielded = Vec::new();
         for part in &self.plan.parts {
             for entry in &part.entries {
+                let occupant = claims::occupant(socket, entry)?;
                 let mut found = claims::overlapping(socket, &entry.slot)?;
-                found.extend(
-                    claims::occupant(socket, entry)?.map(|element| (entry.slot.clone(), element)),
-                );
+                found.extend(occupant.map(|element| (entry.slot.clone(), element)));
                 for (slot, element) in found {
-                    displaced.displace(
-                        socket,
-                        self.owner,
-                        (&slot, &element),
-                        part.kind,
-                        self.options,
-                    )?;
+                    let rival = (&slot, &element);
+                    if !displaced.displace(socket, self.owner, rival, part.kind, self.options)? {
+                        yielded.push(entry.slot.clone());
+                    }
                 }
             }
         }
-        Ok((displaced, again))
+        Ok(Look {
+            displaced,
+            again,
+            yielded,
+        })
     }
 
     /// The fixed part of the tables if it is not complete, and the chains that this needs. Who applies again may want
@@ -153,14 +167,18 @@ impl Wish<'_> {
     }
 
     /// The owner's elements and records.
-    fn add(&self, batch: &mut Batch) -> Result<()> {
+    fn add(&self, batch: &mut Batch, yielded: &[Slot]) -> Result<()> {
         let comment = self.owner.comment();
         for part in &self.plan.parts {
             let mut record = Record {
                 slots: Vec::new(),
                 chains: part.chains.clone(),
             };
-            for entry in &part.entries {
+            let wanted = part
+                .entries
+                .iter()
+                .filter(|entry| !yielded.contains(&entry.slot));
+            for entry in wanted {
                 batch.push(entry.claim(&comment));
                 record.slots.push(entry.slot.clone());
             }

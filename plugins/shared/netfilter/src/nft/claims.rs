@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::entry::{Entry, Slot, destination_address};
-use super::plan::is_claim;
+use super::plan::{is_claim, is_port};
 use super::record::{Place, Record};
 use super::sets::{Field, SetId, TABLE};
 use crate::error::{Error, Result};
@@ -108,6 +108,19 @@ pub(super) fn overlapping(socket: &mut Socket, claim: &Slot) -> Result<Vec<(Slot
     Ok(slots.filter(|(slot, _)| overlap(slot, claim)).collect())
 }
 
+/// Whether the owner's container publishes the port already, on another network.
+pub(super) fn is_served(socket: &mut Socket, owner: &Owner, entry: &Entry) -> Result<bool> {
+    let mut found = overlapping(socket, &entry.slot)?;
+    found.extend(occupant(socket, entry)?.map(|element| (entry.slot.clone(), element)));
+    let holders = found
+        .iter()
+        .filter_map(|(_, element)| Holder::parse(&element.comment()?));
+    Ok(is_port(&entry.slot)
+        && holders
+            .into_iter()
+            .any(|holder| holder.is_of_container(owner)))
+}
+
 /// The element that has the key of a wanted one.
 pub(super) fn occupant(socket: &mut Socket, entry: &Entry) -> Result<Option<Element>> {
     socket.element(
@@ -142,7 +155,8 @@ impl Displaced {
         Ok(())
     }
 
-    /// Plans to displace an element that stands in the way of `owner`. A port of a live holder is an error.
+    /// Plans to displace an element that stands in the way of `owner`. A port of another live container is an error; one
+    /// of the same container on another network is left alone. Gives whether the owner's element may come.
     pub fn displace(
         &mut self,
         socket: &mut Socket,
@@ -150,29 +164,38 @@ impl Displaced {
         (slot, element): (&Slot, &Element),
         kind: Kinds,
         options: &ApplyOptions<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if self.slots.contains(slot) {
-            return Ok(());
+            return Ok(true);
         }
-        self.add([slot.clone()]);
         let comment = element.comment().unwrap_or_default();
         let Some(holder) = Holder::parse(&comment) else {
-            return Ok(());
+            self.add([slot.clone()]);
+            return Ok(true);
         };
         let place = Place::from_hash(&holder.instance_hash, kind);
         if holder.is(owner) {
-            return self.displace_record(socket, &place);
+            self.add([slot.clone()]);
+            return self.displace_record(socket, &place).map(|()| true);
+        }
+        if is_port(slot) && lives(&holder, element, options) {
+            // A container on several networks is given the same ports on each; the first one serves them.
+            return if holder.is_of_container(owner) {
+                Ok(false)
+            } else {
+                taken(slot, holder)
+            };
         }
         self.losers
             .push(format!("{slot} was taken over from {holder}"));
-        match Claim::of(slot) {
+        self.add([slot.clone()]);
+        if is_port(slot) {
             // Its holder is dead, so all its ports go.
-            Some(claim) => {
-                refuse_live_holder(&claim, &holder, element, options)?;
-                self.displace_record(socket, &place)
-            }
-            None => self.shrink(socket, place, comment, slot),
+            self.displace_record(socket, &place)?;
+        } else {
+            self.shrink(socket, place, comment, slot)?;
         }
+        Ok(true)
     }
 
     /// The messages that write what stays of shrunk records.
@@ -216,25 +239,28 @@ impl Displaced {
     }
 }
 
-fn refuse_live_holder(
-    claim: &Claim,
-    holder: &Holder,
-    element: &Element,
-    options: &ApplyOptions<'_>,
-) -> Result<()> {
+fn lives(holder: &Holder, element: &Element, options: &ApplyOptions<'_>) -> bool {
     let address = match &element.data {
         Some(Data::Value(value)) => destination_address(value),
         _ => None,
     };
-    let alive = address.is_none_or(|address| (options.alive)(holder, address));
-    match Protocol::from_number(claim.protocol) {
-        Some(protocol) if alive => Err(Error::PortTaken {
+    address.is_none_or(|address| (options.alive)(holder, address))
+}
+
+fn taken(slot: &Slot, holder: Holder) -> Result<bool> {
+    let claim = Claim::of(slot);
+    let protocol = claim.and_then(|claim| Protocol::from_number(claim.protocol));
+    match (claim, protocol) {
+        (Some(claim), Some(protocol)) => Err(Error::PortTaken {
             port: claim.port,
             protocol,
             host_ip: claim.host,
-            holder: Box::new(holder.clone()),
+            holder: Box::new(holder),
         }),
-        _ => Ok(()),
+        _ => Err(Error::Invalid {
+            what: slot.to_string(),
+            reason: format!("it belongs to {holder}"),
+        }),
     }
 }
 

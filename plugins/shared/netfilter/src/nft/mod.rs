@@ -9,6 +9,7 @@ mod chain;
 mod claims;
 mod collect;
 mod condition;
+mod contest;
 mod entry;
 mod expr;
 mod layout;
@@ -25,6 +26,7 @@ mod status;
 mod subnet;
 mod verify;
 
+pub(crate) use contest::contest;
 pub(crate) use localnet::guard as guard_localnet;
 pub(crate) use masqueraded::{addresses as masqueraded, holder as masquerader};
 

@@ -307,6 +307,11 @@ pub(crate) fn is_claim(slot: &Slot) -> bool {
     )
 }
 
+/// Whether an element is part of publishing a host port.
+pub(crate) fn is_port(slot: &Slot) -> bool {
+    is_claim(slot) || matches!(slot.set, SetId::PublishIf4 | SetId::PublishIf6)
+}
+
 fn nonzero(what: &str, port: u16) -> Result<u16> {
     if port == 0 {
         return Err(Error::Invalid {
