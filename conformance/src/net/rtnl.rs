@@ -239,9 +239,35 @@ impl Rtnl {
     /// # Errors
     /// [`Error::Missing`] when ports are still there after `limit`.
     pub fn wait_without_ports(&self, bridge: &str, limit: Duration) -> Result<()> {
-        let late = || Error::Missing {
-            what: format!("an end of the ports of {bridge}"),
-        };
+        self.wait_until(
+            &format!("an end of the ports of {bridge}"),
+            limit,
+            |links| {
+                let index = links
+                    .iter()
+                    .find(|link| link.name == bridge)
+                    .map(|link| link.index);
+                index.is_none() || links.iter().all(|link| link.master != index)
+            },
+        )
+    }
+
+    /// Waits until no more than `number` links of this kind are left.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when there are still more after `limit`.
+    pub fn wait_links_gone(&self, kind: &str, number: usize, limit: Duration) -> Result<()> {
+        self.wait_until(&format!("an end of links of kind {kind}"), limit, |links| {
+            links.iter().filter(|link| link.facts.kind == kind).count() <= number
+        })
+    }
+
+    fn wait_until(
+        &self,
+        what: &str,
+        limit: Duration,
+        done: impl Fn(&[Link]) -> bool,
+    ) -> Result<()> {
         let guard = self.runtime.enter();
         let (connection, _, mut events) =
             rtnetlink::new_multicast_connection(&[MulticastGroup::Link])
@@ -249,21 +275,14 @@ impl Rtnl {
         let listener = self.runtime.spawn(connection);
         drop(guard);
         let end = tokio::time::Instant::now() + limit;
-        while self.has_ports(bridge)? {
+        while !done(&self.links()?) {
             let event = async { tokio::time::timeout_at(end, events.next()).await };
-            self.runtime.block_on(event).map_err(|_| late())?;
+            self.runtime.block_on(event).map_err(|_| Error::Missing {
+                what: what.to_owned(),
+            })?;
         }
         listener.abort();
         Ok(())
-    }
-
-    fn has_ports(&self, bridge: &str) -> Result<bool> {
-        let links = self.links()?;
-        let index = links
-            .iter()
-            .find(|link| link.name == bridge)
-            .map(|link| link.index);
-        Ok(index.is_some() && links.iter().any(|link| link.master == index))
     }
 
     /// Puts an address on a link. IPv6 ones are usable at once: nobody else is on our wires.

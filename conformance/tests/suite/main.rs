@@ -15,6 +15,7 @@ mod bridge;
 mod chains;
 mod demo;
 mod exec;
+mod faults;
 mod firewall;
 mod garbage;
 mod host_local;
