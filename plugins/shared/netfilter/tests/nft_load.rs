@@ -148,6 +148,78 @@ fn coming_and_going_of_processes() {
 }
 
 #[test]
+fn other_writers_disturb_nothing() {
+    isolated("other_writers_disturb_nothing", || {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    nft("table ip other { chain c { accept; }; set s { type ipv4_addr; elements = { 10.0.0.1 }; }; }");
+                    nft("delete table ip other");
+                }
+            });
+            for number in 0..60 {
+                apply(number);
+                verify(number);
+                if number % 2 == 0 {
+                    remove(number);
+                }
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        for number in (1..60).step_by(2) {
+            verify(number);
+        }
+    });
+}
+
+#[test]
+fn missing_permission_is_said_to_be_that() {
+    const BARE: &str = "NETFILTER_TEST_BARE";
+    if std::env::var(BARE).is_ok() {
+        let mut netfilter = Netfilter::open().unwrap();
+        let unavailable = |result: Result<(), netfilter::Error>| {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(error, netfilter::Error::Unavailable { .. }),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
+        };
+        unavailable(netfilter.apply(
+            Backend::Nftables,
+            &owner("one"),
+            &intents(1)[..1],
+            &ApplyOptions::default(),
+        ));
+        unavailable(netfilter.status(Backend::Nftables, Kinds::MASQUERADE));
+        return;
+    }
+    isolated("missing_permission_is_said_to_be_that", || {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--securebits",
+            "+noroot,+noroot_locked",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+        ]);
+        command
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "missing_permission_is_said_to_be_that"]);
+        let output = command.env(BARE, "1").output().expect("install util-linux");
+        let text = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
+    });
+}
+
+#[test]
 fn cost_does_not_grow_with_what_is_there() {
     isolated("cost_does_not_grow_with_what_is_there", || {
         let median = |mut times: Vec<Duration>| {

@@ -242,3 +242,39 @@ fn bytes(attrs: Reader<'_>, kind: u16) -> Vec<u8> {
         .map(|attr| attr.value.to_vec())
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nfnl::Writer;
+    use proptest::prelude::*;
+
+    /// Attributes of random types with random nests: closer to what could come than plain noise.
+    fn attributes() -> impl Strategy<Value = Vec<u8>> {
+        let leaf = proptest::collection::vec(any::<u8>(), 0..24);
+        leaf.prop_recursive(4, 64, 6, |inner| {
+            proptest::collection::vec((0u16..14, inner), 0..6).prop_map(|list| {
+                let mut writer = Writer::default();
+                for (kind, value) in list {
+                    writer.bytes(kind, &value);
+                }
+                writer.finish().unwrap()
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_kernel_sends_is_survived(body in attributes()) {
+            let _ = read_table(Family::Inet, &body);
+            let _ = read_chain(Family::Inet, &body);
+            let _ = read_set(Family::Inet, &body);
+            for element in read_elements(&body) {
+                let _ = element.comment();
+            }
+            if let Some(rule) = read_rule(Family::Inet, &body) {
+                let _ = (rule.comment(), rule.verdict());
+            }
+        }
+    }
+}

@@ -179,3 +179,39 @@ impl Record {
         chains.chain(slots)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_userdata_is_survived(userdata in proptest::collection::vec(any::<u8>(), 0..256)) {
+            let _ = Record::default().read(&userdata);
+        }
+
+        #[test]
+        fn any_references_are_survived(value in proptest::collection::vec(any::<u8>(), 0..250)) {
+            let mut userdata = udata_with_comment("x");
+            udata_push(&mut userdata, REFERENCES, &value);
+            let _ = Record::default().read(&userdata);
+        }
+    }
+
+    #[test]
+    fn a_record_has_a_place_of_its_own() {
+        let owner = |id: &str| Owner {
+            network: "n".into(),
+            container_id: id.into(),
+            ifname: "eth0".into(),
+        };
+        let place = Place::of(&owner("a"), Kinds::PUBLISH);
+        assert!(
+            place.is_of(&Holder::from(&owner("a"))) && !place.is_of(&Holder::from(&owner("b")))
+        );
+        assert!(place.has(&place.slot(0)) && place.has(&place.slot(7)));
+        assert!(!place.has(&Place::of(&owner("b"), Kinds::PUBLISH).slot(0)));
+        assert!(!place.has(&Place::of(&owner("a"), Kinds::ADMIT).slot(0)));
+    }
+}
