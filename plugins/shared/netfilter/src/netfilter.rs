@@ -219,7 +219,11 @@ impl Netfilter {
     /// Drops packets for 127.0.0.0/8 that come in on any interface but `lo`. Call it before switching `route_localnet`
     /// on, which would open the host's own loopback services to that link.
     pub fn guard_localnet(&mut self) -> Result<()> {
-        crate::nft::guard_localnet(&mut self.context())
+        if crate::nft::is_present(&mut self.socket)? {
+            crate::nft::guard_localnet(&mut self.context())
+        } else {
+            iptables::guard_localnet(&mut self.context())
+        }
     }
 
     /// Deletes the connection tracking entries of published UDP ports and no others, so that clients which keep

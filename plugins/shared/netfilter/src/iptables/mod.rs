@@ -9,6 +9,7 @@ mod claims;
 mod confine;
 mod decode;
 mod family;
+mod localnet;
 mod lock;
 mod masquerade;
 mod names;
@@ -28,6 +29,8 @@ mod wanted;
 mod write;
 mod xt;
 
+pub(crate) use localnet::guard as guard_localnet;
+
 use std::net::IpAddr;
 
 use nix::net::if_::if_nametoindex;
@@ -35,7 +38,7 @@ use nix::net::if_::if_nametoindex;
 use family::Family;
 use lock::Lock;
 use plan::Plan;
-use script::{Edits, FILTER, NAT};
+use script::{Edits, FILTER};
 use tool::Purpose;
 use variant::{Variant, legacy_tables};
 use view::View;
@@ -200,8 +203,8 @@ fn in_all_tables<T>(
 ) -> Result<Vec<T>> {
     let mut all = Vec::new();
     for family in families {
-        for variant in [Variant::Nft, Variant::Legacy] {
-            if variant == Variant::Nft || legacy_tables(*family).iter().any(|table| table == NAT) {
+        for variant in Variant::ALL {
+            if variant.has_tables(socket, *family)? {
                 let mut view = View::new(socket, variant, *family);
                 all.extend(look(&mut Plan::new(&mut view))?);
             }
@@ -267,13 +270,9 @@ fn take_away(
         return Ok(());
     }
     let mut errors = Vec::new();
-    for variant in [Variant::Nft, Variant::Legacy] {
+    for variant in Variant::ALL {
         for family in Family::ALL {
-            if variant == Variant::Legacy
-                && !legacy_tables(family)
-                    .iter()
-                    .any(|table| table == NAT || table == FILTER)
-            {
+            if !variant.has_tables(context.socket, family)? {
                 continue;
             }
             match take_away_from(context, variant, family, &plan) {

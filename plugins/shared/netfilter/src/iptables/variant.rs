@@ -6,9 +6,11 @@
 use std::path::Path;
 
 use super::family::Family;
-use super::script::{FILTER, NAT, Table};
+use super::script::{FILTER, NAT};
 use super::tool::{self, Purpose};
+use crate::error::Result;
 use crate::nfnl::Socket;
+use crate::nft;
 
 /// An implementation of iptables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,19 @@ pub(crate) enum Variant {
 }
 
 impl Variant {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Nft, Self::Legacy];
+
+    /// Whether it can have tables of ours in this network namespace.
+    pub(crate) fn has_tables(self, socket: &mut Socket, family: Family) -> Result<bool> {
+        match self {
+            Self::Nft => nft::is_present(socket),
+            Self::Legacy => Ok(legacy_tables(family)
+                .iter()
+                .any(|table| table == NAT || table == FILTER)),
+        }
+    }
+
     /// The word in the names of its binaries.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -51,6 +66,7 @@ impl Variant {
         match (nft, legacy) {
             (true, false) => Self::Nft,
             (false, true) => Self::Legacy,
+            (false, false) if !nft::is_present(socket).unwrap_or(true) => Self::Legacy,
             _ => Self::installed(),
         }
     }
@@ -75,12 +91,7 @@ pub(crate) fn legacy_tables(family: Family) -> Vec<String> {
 
 /// Whether nf_tables has a table where iptables-nft keeps its own. A kernel without nf_tables has none.
 fn nft_tables(socket: &mut Socket, family: Family) -> bool {
-    let has = |table: Table| {
-        let chain = match table {
-            FILTER => "FORWARD",
-            _ => "POSTROUTING",
-        };
-        matches!(socket.chain(family.nfnl(), table, chain), Ok(Some(chain)) if chain.hook.is_some())
-    };
-    [FILTER, NAT].into_iter().any(has)
+    [FILTER, NAT]
+        .into_iter()
+        .any(|table| matches!(socket.table(family.nfnl(), table), Ok(Some(_))))
 }

@@ -29,6 +29,7 @@ mod verify;
 pub(crate) use contest::contest;
 pub(crate) use localnet::guard as guard_localnet;
 pub(crate) use masqueraded::{addresses as masqueraded, holder as masquerader};
+pub(crate) use status::is_present;
 
 use crate::carrier::{Carrier, Context};
 use crate::error::{Error, Result};
