@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cni_types::result::{CniResult, Interface};
-use netlink::{Link, LinkChange, Veth};
+use netlink::{Link, LinkChange, MacAddr, Veth};
 use skel::{Added, Delegate, Request, Transaction, log};
 
 use crate::config::{Config, PortVlans};
@@ -25,14 +25,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
 
     let mut result = lease(&mut transaction, request)?;
     gateway::complete(config, &mut result);
-    let bridge = bridging::ensure(&mut transaction, config, &vlans)?;
-    let veth = port::create(
-        &mut transaction,
-        config,
-        &bridge,
-        request.ifname.as_str(),
-        mac,
-    )?;
+    let (bridge, veth) = attach(&mut transaction, request, &vlans, mac)?;
     port::set_up(&mut transaction, config, &vlans, &bridge, &owner, &veth)?;
     log::info(format_args!(
         "{} is a port of {}",
@@ -49,6 +42,33 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     }
     describe(&mut result, request, &bridge, &veth, vlan_gateway);
     Ok(Added::new(result, transaction))
+}
+
+/// Makes the pair with one end on the bridge. The bridge may go away in between, when an ADD that made it
+/// fails and takes it back; then it is made anew.
+fn attach(
+    transaction: &mut Transaction<World>,
+    request: &Request<Config>,
+    vlans: &PortVlans,
+    mac: Option<MacAddr>,
+) -> Result<(Link, Veth), Error> {
+    let config = &request.config;
+    let mut attempt = 1;
+    loop {
+        let bridge = bridging::ensure(transaction, config, vlans)?;
+        match port::create(transaction, config, &bridge, request.ifname.as_str(), mac) {
+            Ok(veth) => return Ok((bridge, veth)),
+            Err(Error::Netlink(error)) => {
+                let there = transaction.host.find_link(&bridge.name)?;
+                let same = there.is_some_and(|link| link.index == bridge.index);
+                if same || attempt == bridging::ATTEMPTS {
+                    return Err(error.into());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        attempt += 1;
+    }
 }
 
 /// A name that is taken in the container is found out before an address is leased for it.
@@ -82,6 +102,7 @@ fn lease(
     if given.ips.is_empty() {
         return Err(Error::NoAddress);
     }
+    container::require_mtu(&request.config, &given)?;
     if request.config.gateway() {
         gateway::require_ipv6(
             request.network.as_str(),

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::world::World;
 
 /// How often a bridge is looked for again when somebody makes or removes it under our hands.
-const ATTEMPTS: u32 = 5;
+pub const ATTEMPTS: u32 = 5;
 
 /// Finds the bridge, or makes it.
 ///
@@ -107,7 +107,10 @@ fn undo_creation(transaction: &mut Transaction<World>, link: &Link) {
             if has_ports(&world.host, made.index)? {
                 return Ok(());
             }
-            world.host.delete_link(&made)
+            match world.host.delete_link(&made) {
+                Err(error) if error.is_not_found() => Ok(()),
+                other => other,
+            }
         },
     );
 }

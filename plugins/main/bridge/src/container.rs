@@ -10,6 +10,22 @@ use skel::log;
 use crate::config::Config;
 use crate::error::Error;
 
+/// The smallest MTU with which the kernel does IPv6 on a link, in bytes (RFC 8200, section 5).
+const IPV6_MTU_MIN: u32 = 1280;
+
+/// Refuses an IPv6 address on a link that is too small for IPv6.
+pub fn require_mtu(config: &Config, result: &CniResult) -> Result<(), Error> {
+    let ipv6 = result
+        .ips
+        .iter()
+        .map(|ip| ip.address)
+        .find(IpNetwork::is_ipv6);
+    match (config.mtu().filter(|mtu| *mtu < IPV6_MTU_MIN), ipv6) {
+        (Some(mtu), Some(address)) => Err(Error::MtuTooSmall { mtu, address }),
+        _ => Ok(()),
+    }
+}
+
 /// Gives the container's end everything that IPAM said, and sets it up.
 pub fn configure(
     container: &Handle,
@@ -17,8 +33,11 @@ pub fn configure(
     end: &VethEnd,
     result: &CniResult,
 ) -> Result<(), Error> {
-    let ipv6 = result.ips.iter().any(|ip| ip.address.is_ipv6());
-    container.inside(|| settings(config, &end.name, ipv6))??;
+    // Without IPAM the interface belongs to whoever gives it an address, settings included.
+    if !result.ips.is_empty() {
+        let ipv6 = result.ips.iter().any(|ip| ip.address.is_ipv6());
+        container.inside(|| settings(config, &end.name, ipv6))??;
+    }
     let mut requests: Vec<Request> = result
         .ips
         .iter()

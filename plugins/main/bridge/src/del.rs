@@ -120,8 +120,11 @@ fn remove_vlan_gateway(config: &Config) -> Result<(), Error> {
     let Some(vid) = config.vlans().ok().and_then(|vlans| vlans.access) else {
         return Ok(());
     };
+    let Ok(name) = config.bridge_name() else {
+        return Ok(());
+    };
     let host = Handle::host()?;
-    let Some(bridge) = host.find_link(config.bridge_name()?)? else {
+    let Some(bridge) = host.find_link(name)? else {
         return Ok(());
     };
     let Some(gateway) = host.find_link(&vlan::gateway_name(&bridge.name, vid))? else {
@@ -148,11 +151,7 @@ pub fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
     if let ValidAttachments::List(list) = &request.valid {
         let valid: Vec<Owner> = list
             .iter()
-            .map(|a| Owner {
-                network: request.network.to_string(),
-                container_id: a.container_id.clone(),
-                ifname: a.ifname.clone(),
-            })
+            .map(|a| Owner::new(request.network.as_str(), &a.container_id, &a.ifname))
             .collect();
         errors.extend(collect_links(request.network.as_str(), &valid).err());
         errors.extend(collect_rules(request.network.as_str(), &valid).err());

@@ -58,6 +58,14 @@ pub enum Error {
     /// IPAM gave no address.
     #[error("IPAM plugin returned missing IP config")]
     NoAddress,
+    /// The configured MTU rules IPv6 out.
+    #[error("mtu {mtu} is too small for the address {address}: IPv6 needs at least 1280 bytes")]
+    MtuTooSmall {
+        /// The configured MTU in bytes.
+        mtu: u32,
+        /// The address that IPAM gave.
+        address: IpNetwork,
+    },
     /// IPv6 is off on the host, where the gateway address would have to be.
     #[error(
         "IPv6 is disabled on this host ({setting}), but network {network:?} has the address {address}"
@@ -129,6 +137,7 @@ impl PluginError for Error {
             | Self::VlanId(_)
             | Self::Trunk(_)
             | Self::Mac { .. }
+            | Self::MtuTooSmall { .. }
             | Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
             Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
                 code::INVALID_NETNS

@@ -54,9 +54,9 @@ pub fn alias(owner: &Owner, config: &Config) -> String {
 
 /// The owner of what this request makes.
 pub fn owner<C, N>(request: &Request<C, N>) -> Owner {
-    Owner {
-        network: request.network.to_string(),
-        container_id: request.container_id.to_string(),
-        ifname: request.ifname.to_string(),
-    }
+    Owner::new(
+        request.network.as_str(),
+        request.container_id.as_str(),
+        request.ifname.as_str(),
+    )
 }

@@ -36,25 +36,24 @@ impl Plugin for Firewall {
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
         let wanted = Wanted::new(&request.config, &result)?;
-        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let owner = owner(request);
         let mut transaction = Transaction::new(Netfilter::open()?);
         let backend = transaction.choose(request.config.backend(), Kinds::ADMIT)?;
-        let taken_back = owner.clone();
-        transaction.on_failure(
-            "remove the rules of this attachment",
-            move |filter: &mut Netfilter| {
-                filter.remove(&taken_back, KINDS[0] | KINDS[1], &Hints::default())
-            },
-        );
         for (backend, intents) in wanted.by_backend(backend) {
             transaction.apply(backend, &owner, intents, &ApplyOptions::default())?;
+            let kinds = Kinds::of(intents);
+            let owner = owner.clone();
+            transaction.on_failure(
+                format!("remove the {kinds} rules"),
+                move |filter: &mut Netfilter| filter.remove(&owner, kinds, &Hints::default()),
+            );
         }
         log_warnings(&mut transaction);
         Ok(Added::new(result, transaction))
     }
 
     fn del(request: &DelRequest<Config>) -> Result<(), Error> {
-        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let owner = owner(request);
         let result = request.prev_result.clone().unwrap_or_default();
         let hints = Hints {
             addresses: result.ips.iter().map(|ip| ip.address.ip()).collect(),
@@ -71,7 +70,7 @@ impl Plugin for Firewall {
     fn check(request: &Request<Config>) -> Result<(), Error> {
         let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
         let wanted = Wanted::new(&request.config, result)?;
-        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let owner = owner(request);
         let mut filter = Netfilter::open()?;
         let asked = request.config.backend();
         filter.verify_any(asked, Kinds::ADMIT, &owner, &wanted.admit)?;
@@ -92,7 +91,7 @@ impl Plugin for Firewall {
         };
         let owners: Vec<Owner> = valid
             .iter()
-            .map(|a| owner(&request.network, &a.container_id, &a.ifname))
+            .map(|a| Owner::new(request.network.as_str(), &a.container_id, &a.ifname))
             .collect();
         let mut filter = Netfilter::open()?;
         Ok(filter.collect(request.network.as_str(), &owners, KINDS[0] | KINDS[1])?)
@@ -176,12 +175,12 @@ fn host_interfaces(result: &CniResult) -> impl Iterator<Item = String> + '_ {
     on_host.map(|i| i.name.clone())
 }
 
-fn owner(network: &impl ToString, container_id: &impl ToString, ifname: &impl ToString) -> Owner {
-    Owner {
-        network: network.to_string(),
-        container_id: container_id.to_string(),
-        ifname: ifname.to_string(),
-    }
+fn owner<N>(request: &Request<Config, N>) -> Owner {
+    Owner::new(
+        request.network.as_str(),
+        request.container_id.as_str(),
+        request.ifname.as_str(),
+    )
 }
 
 fn log_warnings(filter: &mut Netfilter) {

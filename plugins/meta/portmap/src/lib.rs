@@ -39,7 +39,7 @@ impl Plugin for Portmap {
         if intents.is_empty() {
             return Ok(Added::unchanged(result));
         }
-        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let owner = owner(request);
         let mut transaction = Transaction::new(Netfilter::open()?);
         let backend = transaction.choose(requested, Kinds::PUBLISH)?;
         let options = ApplyOptions {
@@ -61,7 +61,7 @@ impl Plugin for Portmap {
     }
 
     fn del(request: &DelRequest<Config>) -> Result<(), Error> {
-        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let owner = owner(request);
         let result = request.prev_result.clone().unwrap_or_default();
         let hints = Hints {
             addresses: result.ips.iter().map(|ip| ip.address.ip()).collect(),
@@ -83,7 +83,7 @@ impl Plugin for Portmap {
         if intents.is_empty() {
             return Ok(());
         }
-        let owner = owner(&request.network, &request.container_id, &request.ifname);
+        let owner = owner(request);
         Netfilter::open()?.verify_any(requested, Kinds::PUBLISH, &owner, &intents)?;
         localhost::check(&localhost::targets(&intents))
     }
@@ -94,7 +94,7 @@ impl Plugin for Portmap {
         };
         let valid: Vec<Owner> = list
             .iter()
-            .map(|a| owner(&request.network, &a.container_id, &a.ifname))
+            .map(|a| Owner::new(request.network.as_str(), &a.container_id, &a.ifname))
             .collect();
         let mut filter = Netfilter::open()?;
         filter.collect(request.network.as_str(), &valid, Kinds::PUBLISH)?;
@@ -126,12 +126,12 @@ fn addresses(result: &CniResult, ifname: &str) -> Vec<IpNetwork> {
     [first(false), first(true)].into_iter().flatten().collect()
 }
 
-fn owner(network: &impl ToString, container_id: &impl ToString, ifname: &impl ToString) -> Owner {
-    Owner {
-        network: network.to_string(),
-        container_id: container_id.to_string(),
-        ifname: ifname.to_string(),
-    }
+fn owner<N>(request: &Request<Config, N>) -> Owner {
+    Owner::new(
+        request.network.as_str(),
+        request.container_id.as_str(),
+        request.ifname.as_str(),
+    )
 }
 
 fn log_warnings(filter: &mut Netfilter) {

@@ -22,6 +22,19 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// The attachment with these three names.
+    pub fn new(
+        network: impl Into<String>,
+        container_id: impl Into<String>,
+        ifname: impl Into<String>,
+    ) -> Self {
+        Self {
+            network: network.into(),
+            container_id: container_id.into(),
+            ifname: ifname.into(),
+        }
+    }
+
     /// First 16 hex digits of SHA-512 over the network's name.
     pub fn network_hash(&self) -> String {
         network_hash(&self.network)
