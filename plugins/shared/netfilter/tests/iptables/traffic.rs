@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::sandbox::*;
-use netfilter::{Intent, Protocol};
+use netfilter::{Flows, Hints, Intent, Kinds, Netfilter, Protocol, PublishedPort};
 use nix::sched::{CloneFlags, setns};
 
 /// Runs on a thread that stands in a namespace.
@@ -150,5 +150,43 @@ sandboxed! {
         assert_eq!(ask_from("box", "192.0.2.2:90"), None);
         let left = rules("iptables", "filter").join("\n") + &rules("iptables", "nat").join("\n");
         assert!(!left.contains("10.88.0.2"), "{left}");
+    }
+
+    /// A client that never stops sending reaches the container that has the port now, once the old flow is forgotten.
+    fn follows_a_port_to_its_next_container() {
+        network();
+        sh("ip -n box addr add 10.88.0.3/16 dev eth0");
+        for address in ["10.88.0.2:53", "10.88.0.3:53"] {
+            let (ready, wait) = std::sync::mpsc::channel();
+            within("box", move || {
+                let socket = UdpSocket::bind(address).unwrap();
+                ready.send(()).unwrap();
+                loop {
+                    let (_, from) = socket.recv_from(&mut [0; 9]).unwrap();
+                    socket.send_to(address.as_bytes(), from).unwrap();
+                }
+            });
+            wait.recv().unwrap();
+        }
+        let client = within("client", || UdpSocket::bind("192.0.2.2:4000").unwrap()).join().unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let ask = || {
+            client.send_to(b"?", "192.0.2.1:5353").unwrap();
+            let mut said = [0; 32];
+            let length = client.recv(&mut said).unwrap();
+            String::from_utf8_lossy(&said[..length]).into_owned()
+        };
+        let (old, new) = (owner("n", "old", "eth0"), owner("n", "new", "eth0"));
+        let to = |address: &str| [admit(address), publish(5353, Protocol::Udp, &format!("{address}/16"), 53)];
+        apply(&old, &to("10.88.0.2")).unwrap();
+        assert_eq!(ask(), "10.88.0.2:53");
+        let mut netfilter = Netfilter::open().unwrap();
+        netfilter.remove(&old, Kinds::PUBLISH, &Hints::default()).unwrap();
+        apply(&new, &to("10.88.0.3")).unwrap();
+        assert_eq!(ask(), "10.88.0.2:53", "the kernel remembers the flow");
+        let port = PublishedPort { host_ip: None, host_port: 5353, protocol: Protocol::Udp };
+        assert_eq!(netfilter.forget_udp(&[port], Flows::NotTo(&["10.88.0.3".parse().unwrap()])).unwrap(), 1);
+        assert_eq!(ask(), "10.88.0.3:53");
+        assert_eq!(netfilter.forget_udp(&[port], Flows::NotTo(&["10.88.0.3".parse().unwrap()])).unwrap(), 0);
     }
 }
