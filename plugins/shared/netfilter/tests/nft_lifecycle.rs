@@ -416,10 +416,13 @@ fn the_ruleset_can_be_printed_and_loaded_again() {
             "{}",
             ruleset()
         );
-        assert!(
-            printed.contains("udp . 8002 comment") && printed.contains("sctp . 8002 comment"),
-            "{printed}"
-        );
+        // Protocols have names only where /etc/protocols is.
+        let has = |name: &str, number: &str| {
+            [name, number]
+                .iter()
+                .any(|protocol| printed.contains(&format!("{protocol} . 8002 comment")))
+        };
+        assert!(has("udp", "17") && has("sctp", "132"), "{printed}");
         assert!(
             printed.contains("\"port2\" . 02:00:00:00:00:02 comment"),
             "{printed}"
@@ -631,7 +634,7 @@ fn a_container_on_two_networks_is_given_its_ports_once() {
             apply(&two, &second).unwrap();
             verify(&one, &first).unwrap();
             verify(&two, &second).unwrap();
-            assert!(!ruleset().contains("192.0.2.1 . tcp"), "{}", ruleset());
+            assert!(!ruleset().contains("192.0.2.1 . "), "{}", ruleset());
             let other = [publish(Protocol::Tcp, 8080, "10.77.0.3/24", 80)];
             assert!(matches!(
                 apply(&owner("two"), &other),
