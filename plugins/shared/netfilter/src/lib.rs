@@ -17,6 +17,7 @@ mod error;
 mod firewalld;
 mod intent;
 mod iptables;
+mod lock;
 mod netfilter;
 pub mod nfnl;
 mod nft;

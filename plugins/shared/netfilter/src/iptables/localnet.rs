@@ -3,7 +3,6 @@
 use ipnetwork::IpNetwork;
 
 use super::family::Family;
-use super::lock::Lock;
 use super::plan::{Place, Plan};
 use super::rule::{Match, Rule, Target};
 use super::script::FILTER;
@@ -12,6 +11,7 @@ use super::view::View;
 use super::write;
 use crate::carrier::Context;
 use crate::error::Result;
+use crate::lock::Lock;
 use crate::netfilter::ApplyOptions;
 
 const INPUT: &str = "INPUT";
@@ -20,7 +20,7 @@ const COMMENT: &str = "CNI portfwd loopback guard";
 /// Drops packets for 127.0.0.0/8 that come in from elsewhere, unless they belong to a connection from here. One
 /// rule for all interfaces; nothing happens if it is there.
 pub(crate) fn guard(context: &mut Context<'_>) -> Result<()> {
-    let _lock = Lock::take(ApplyOptions::default().timeout)?;
+    let _lock = Lock::take("iptables", ApplyOptions::default().timeout)?;
     let variant = Variant::live(context.socket);
     let mut view = View::new(context.socket, variant, Family::V4);
     let mut plan = Plan::new(&mut view);

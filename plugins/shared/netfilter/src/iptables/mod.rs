@@ -10,7 +10,6 @@ mod confine;
 mod decode;
 mod family;
 mod localnet;
-mod lock;
 mod masquerade;
 mod names;
 mod parse;
@@ -36,7 +35,6 @@ use std::net::IpAddr;
 use nix::net::if_::if_nametoindex;
 
 use family::Family;
-use lock::Lock;
 use plan::Plan;
 use script::{Edits, FILTER};
 use tool::Purpose;
@@ -47,6 +45,7 @@ use wanted::Wanted;
 use crate::carrier::{Carrier, Context};
 use crate::error::{Error, Result};
 use crate::intent::{Intent, Kinds};
+use crate::lock::Lock;
 use crate::netfilter::{ApplyOptions, Hints};
 use crate::nfnl::Socket;
 use crate::owner::Owner;
@@ -66,7 +65,7 @@ impl Carrier for Iptables {
         if wanted.is_empty() {
             return Ok(());
         }
-        let _lock = Lock::take(options.timeout)?;
+        let _lock = Lock::take("iptables", options.timeout)?;
         let variant = Variant::live(context.socket);
         let mut connmark = true;
         let mut failed: Option<(Vec<Edits>, Error)> = None;

@@ -33,7 +33,7 @@ pub(super) fn apply(
         options,
     };
     let what = format!("write the {} rules of {owner}", wish.kinds);
-    let mut attempt = Attempt::new(options.timeout);
+    let mut attempt = Attempt::in_turn(options.timeout);
     loop {
         let step = wish.compose(context.socket, &attempt)?;
         match context.socket.commit(step.batch) {

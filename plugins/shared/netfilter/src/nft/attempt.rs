@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::entry::Slot;
 use crate::error::{Error, Result};
+use crate::lock::Lock;
 use crate::nfnl::{Batch, Refusal};
 
 /// Refusals that mean "others were faster": the ruleset moved on, a lock was held, a module was being loaded.
@@ -28,12 +29,26 @@ pub(super) struct Attempt {
     pub layout: bool,
     /// Elements that a record lists but that are not there any more; somebody deleted them by hand.
     gone: Vec<Slot>,
+    /// Held as long as the attempt lasts.
+    _turn: Option<Lock>,
 }
 
 /// The deletions in a batch: the index of each message and what it deletes.
 pub(super) type Deletions = Vec<(usize, Slot)>;
 
 impl Attempt {
+    /// The first try. Our own writers take turns, so that many of them do not refuse one another; who cannot have the
+    /// lock gets along without it.
+    pub fn in_turn(timeout: Duration) -> Self {
+        let attempt = Self::new(timeout);
+        let turn = Lock::take("nftables", timeout / 2).ok();
+        Self {
+            _turn: turn,
+            ..attempt
+        }
+    }
+
+    /// The first try of something that only others can disturb.
     pub fn new(timeout: Duration) -> Self {
         let until = Instant::now() + timeout;
         Self {
@@ -42,6 +57,7 @@ impl Attempt {
             surprises: 0,
             layout: false,
             gone: Vec::new(),
+            _turn: None,
         }
     }
 

@@ -26,17 +26,13 @@ pub(super) fn remove(socket: &mut Socket, owner: &Owner, kinds: Kinds) -> Result
 
 /// Removes these records and all they refer to.
 pub(super) fn remove_records(socket: &mut Socket, places: &[Place], what: &str) -> Result<()> {
-    let mut attempt = Attempt::new(TIMEOUT);
+    if load(socket, places)?.0.is_empty() {
+        return Ok(());
+    }
+    let mut attempt = Attempt::in_turn(TIMEOUT);
     loop {
-        let generation = socket.generation()?;
-        let (mut slots, mut chains) = (Vec::new(), Vec::new());
-        for place in places {
-            if let Some((record, own)) = Record::load(socket, place)? {
-                slots.extend(record.slots.into_iter().chain(own));
-                chains.extend(record.chains);
-            }
-        }
-        let mut batch = Batch::at_generation(generation);
+        let mut batch = Batch::at_generation(socket.generation()?);
+        let (slots, chains) = load(socket, places)?;
         let deletions = attempt.delete(&mut batch, &slots);
         match socket.commit(batch) {
             Ok(()) => {
@@ -46,6 +42,18 @@ pub(super) fn remove_records(socket: &mut Socket, places: &[Place], what: &str) 
             Err(refusal) => attempt.learn(refusal, what, &deletions)?,
         }
     }
+}
+
+/// The elements that these records list, the records' own included, and their chains.
+fn load(socket: &mut Socket, places: &[Place]) -> Result<(Vec<Slot>, Vec<String>)> {
+    let (mut slots, mut chains) = (Vec::new(), Vec::new());
+    for place in places {
+        if let Some((record, own)) = Record::load(socket, place)? {
+            slots.extend(record.slots.into_iter().chain(own));
+            chains.extend(record.chains);
+        }
+    }
+    Ok((slots, chains))
 }
 
 /// Deletes chains unless something still leads to them, which the kernel knows best. A chain that stays does no harm,
