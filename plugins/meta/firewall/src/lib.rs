@@ -37,15 +37,16 @@ impl Plugin for Firewall {
         let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
         let wanted = Wanted::new(&request.config, &result)?;
         let owner = owner(request);
-        let mut transaction = Transaction::new(Netfilter::open()?);
+        let mut transaction = Transaction::new(open()?);
         let backend = transaction.choose(request.config.backend(), Kinds::ADMIT)?;
         for (backend, intents) in wanted.by_backend(backend) {
-            transaction.apply(backend, &owner, intents, &ApplyOptions::default())?;
-            let kinds = Kinds::of(intents);
+            transaction.apply(backend, &owner, &intents, &ApplyOptions::default())?;
+            let kinds = Kinds::of(&intents);
             let owner = owner.clone();
+            let hints = hints(&request.config, &result);
             transaction.on_failure(
                 format!("remove the {kinds} rules"),
-                move |filter: &mut Netfilter| filter.remove(&owner, kinds, &Hints::default()),
+                move |filter: &mut Netfilter| filter.remove(&owner, kinds, &hints),
             );
         }
         log_warnings(&mut transaction);
@@ -55,13 +56,8 @@ impl Plugin for Firewall {
     fn del(request: &DelRequest<Config>) -> Result<(), Error> {
         let owner = owner(request);
         let result = request.prev_result.clone().unwrap_or_default();
-        let hints = Hints {
-            addresses: result.ips.iter().map(|ip| ip.address.ip()).collect(),
-            bridge: host_interfaces(&result).next(),
-            zone: Some(request.config.zone()),
-            ..Hints::default()
-        };
-        let mut filter = Netfilter::open()?;
+        let hints = hints(&request.config, &result);
+        let mut filter = open()?;
         filter.remove(&owner, KINDS[0] | KINDS[1], &hints)?;
         log_warnings(&mut filter);
         Ok(())
@@ -71,7 +67,7 @@ impl Plugin for Firewall {
         let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
         let wanted = Wanted::new(&request.config, result)?;
         let owner = owner(request);
-        let mut filter = Netfilter::open()?;
+        let mut filter = open()?;
         let asked = request.config.backend();
         filter.verify_any(asked, Kinds::ADMIT, &owner, &wanted.admit)?;
         if !wanted.confine.is_empty() {
@@ -93,13 +89,13 @@ impl Plugin for Firewall {
             .iter()
             .map(|a| Owner::new(request.network.as_str(), &a.container_id, &a.ifname))
             .collect();
-        let mut filter = Netfilter::open()?;
+        let mut filter = open()?;
         Ok(filter.collect(request.network.as_str(), &owners, KINDS[0] | KINDS[1])?)
     }
 
     fn status(request: &NetworkRequest<Config>) -> Result<(), Error> {
         let policy = request.config.policy()?;
-        let mut filter = Netfilter::open()?;
+        let mut filter = open()?;
         let backend = filter.choose(request.config.backend(), Kinds::ADMIT)?;
         let not_ready = |backend| move |source| Error::NotReady { backend, source };
         filter
@@ -146,11 +142,13 @@ impl Wanted {
         Ok(Self { admit, confine })
     }
 
-    fn by_backend(&self, backend: Backend) -> Vec<(Backend, &[Intent])> {
-        let parts = [
-            (backend, self.admit.as_slice()),
-            (confining(backend), self.confine.as_slice()),
-        ];
+    /// The intents by who carries them out: all at once where that is one.
+    fn by_backend(&self, backend: Backend) -> Vec<(Backend, Vec<Intent>)> {
+        let (admit, confine) = (self.admit.clone(), self.confine.clone());
+        let parts = match confining(backend) {
+            same if same == backend => vec![(backend, [admit, confine].concat())],
+            other => vec![(backend, admit), (other, confine)],
+        };
         parts
             .into_iter()
             .filter(|(_, intents)| !intents.is_empty())
@@ -173,6 +171,21 @@ fn host_interfaces(result: &CniResult) -> impl Iterator<Item = String> + '_ {
         .iter()
         .filter(|i| i.sandbox.is_empty() && !i.name.is_empty());
     on_host.map(|i| i.name.clone())
+}
+
+/// The packet filter, with every backend this plugin offers.
+fn open() -> Result<Netfilter, Error> {
+    Ok(Netfilter::open()?.with_firewalld())
+}
+
+/// What helps to find objects that do not name their owner.
+fn hints(config: &Config, result: &CniResult) -> Hints {
+    Hints {
+        addresses: result.ips.iter().map(|ip| ip.address.ip()).collect(),
+        bridge: host_interfaces(result).next(),
+        zone: Some(config.zone()),
+        ..Hints::default()
+    }
 }
 
 fn owner<N>(request: &Request<Config, N>) -> Owner {
