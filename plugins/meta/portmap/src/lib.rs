@@ -6,12 +6,13 @@ mod hairpin;
 mod liveness;
 mod localhost;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use cni_types::conf::ValidAttachments;
 use cni_types::result::CniResult;
 use ipnetwork::IpNetwork;
-use netfilter::{ApplyOptions, Hints, Kinds, Netfilter, Owner};
+use netfilter::{ApplyOptions, Flows, Hints, Intent, Kinds, Netfilter, Owner, PublishedPort};
 use skel::{Added, DelRequest, NetworkRequest, Plugin, Request, Transaction};
 
 pub use config::Config;
@@ -54,6 +55,12 @@ impl Plugin for Portmap {
                 filter.remove(&publisher, Kinds::PUBLISH, &Hints::default())
             },
         );
+        let containers: Vec<_> = intents.iter().filter_map(container).collect();
+        forget_udp(
+            &mut transaction,
+            &request.config.good_ports(),
+            Flows::NotTo(&containers),
+        );
         localhost::open(&mut transaction, &localhost::targets(&intents))?;
         hairpin::allow(&mut transaction, &owner, &result)?;
         log_warnings(&mut transaction);
@@ -70,6 +77,11 @@ impl Plugin for Portmap {
         };
         let mut filter = Netfilter::open()?;
         filter.remove(&owner, Kinds::PUBLISH, &hints)?;
+        let flows = match hints.addresses.as_slice() {
+            [] => Flows::All,
+            containers => Flows::To(containers),
+        };
+        forget_udp(&mut filter, &hints.ports, flows);
         log_warnings(&mut filter);
         Ok(())
     }
@@ -124,6 +136,22 @@ fn addresses(result: &CniResult, ifname: &str) -> Vec<IpNetwork> {
     let all: Vec<IpNetwork> = of_container.map(|ip| ip.address).collect();
     let first = |ipv6: bool| all.iter().copied().find(|ip| ip.is_ipv6() == ipv6);
     [first(false), first(true)].into_iter().flatten().collect()
+}
+
+fn container(intent: &Intent) -> Option<IpAddr> {
+    match intent {
+        Intent::Publish { to, .. } => Some(to.ip()),
+        _ => None,
+    }
+}
+
+/// Makes clients that keep sending UDP start over. A failure costs them a timeout, so it is only logged.
+fn forget_udp(filter: &mut Netfilter, ports: &[PublishedPort], flows: Flows<'_>) {
+    match filter.forget_udp(ports, flows) {
+        Ok(0) => {}
+        Ok(count) => skel::log::info(format_args!("portmap: {count} UDP flows forgotten")),
+        Err(error) => skel::log::warn(format_args!("portmap: {error}")),
+    }
 }
 
 fn owner<N>(request: &Request<Config, N>) -> Owner {

@@ -29,6 +29,10 @@ pub fn lives(holder: &Holder) -> bool {
 
 /// Whether an interface of the host carries the holder's name, as the `bridge` plugin gives it.
 fn has_interface(holder: &Holder) -> netlink::Result<bool> {
+    // The reference set's rules name no interface, so they have no whole hash either.
+    if holder.instance_hash.is_empty() {
+        return Ok(false);
+    }
     let links = Handle::host()?.links()?;
     Ok(links.iter().any(|link| {
         link.alias
@@ -63,7 +67,8 @@ fn is_of(holder: &Holder, cached: &Value) -> bool {
     } else {
         text("containerId") == holder.container_id
     };
-    text("networkName") == holder.network && text("ifName") == holder.ifname && same_container
+    let same_interface = holder.ifname.is_empty() || text("ifName") == holder.ifname;
+    text("networkName") == holder.network && same_interface && same_container
 }
 
 fn netns_exists(cached: &Value) -> bool {
