@@ -54,15 +54,22 @@ fn create(
         mac: MacAddr::random()?,
         mtu: config.mtu(),
         vlan_filtering: vlans.filtering,
-        up: true,
+        up: false,
     };
     let link = host.create_bridge(&bridge)?;
-    // What a router says on the containers' network is not meant for the host. A kernel without IPv6 has
-    // no such switch and needs none.
-    if let Err(error) =
-        sysctl::conf("ipv6", name, "accept_ra").and_then(|path| host.write_sysctl(&path, "0"))
-    {
-        log::debug(format_args!("{error}"));
+    // What a router says on the containers' network is not meant for the host. Its own link-local address
+    // is nobody else's, and while it is being checked the kernel looks for no IPv6 neighbour on the bridge.
+    for key in ["accept_ra", "accept_dad"] {
+        // A kernel without IPv6 has no such settings and needs none.
+        if let Err(error) =
+            sysctl::conf("ipv6", name, key).and_then(|path| host.write_sysctl(&path, "0"))
+        {
+            log::debug(format_args!("{error}"));
+        }
+    }
+    if let Err(error) = host.set_up(&link) {
+        host.delete_link(&link)?;
+        return Err(error.into());
     }
     Ok(link)
 }

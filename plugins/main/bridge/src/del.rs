@@ -13,7 +13,7 @@ use crate::vlan;
 use crate::world::owner;
 
 /// What this plugin is responsible for in the packet filter.
-const KINDS: [Kinds; 2] = [Kinds::MASQUERADE, Kinds::GUARD_MAC];
+const KINDS: Kinds = Kinds::MASQUERADE.with(Kinds::GUARD_MAC);
 
 /// Removes everything of the attachment. Each step is taken whatever became of the one before.
 ///
@@ -46,7 +46,7 @@ fn remove_rules(request: &DelRequest<Config>, owner: &Owner) -> Result<Netfilter
         ..Hints::default()
     };
     let mut filter = Netfilter::open()?;
-    let removed = filter.remove(owner, KINDS[0] | KINDS[1], &hints);
+    let removed = filter.remove(owner, KINDS, &hints);
     log_warnings(&mut filter);
     removed?;
     Ok(filter)
@@ -161,7 +161,7 @@ pub fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
 
 fn collect_rules(network: &str, valid: &[Owner]) -> Result<(), Error> {
     let mut filter = Netfilter::open()?;
-    let collected = filter.collect(network, valid, KINDS[0] | KINDS[1]);
+    let collected = filter.collect(network, valid, KINDS);
     log_warnings(&mut filter);
     Ok(collected?)
 }

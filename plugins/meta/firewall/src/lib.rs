@@ -14,7 +14,7 @@ pub use config::Config;
 pub use error::Error;
 
 /// What this plugin is responsible for.
-const KINDS: [Kinds; 2] = [Kinds::ADMIT, Kinds::CONFINE];
+const KINDS: Kinds = Kinds::ADMIT.with(Kinds::CONFINE);
 
 /// The plugin.
 pub struct Firewall;
@@ -58,7 +58,7 @@ impl Plugin for Firewall {
         let result = request.prev_result.clone().unwrap_or_default();
         let hints = hints(&request.config, &result);
         let mut filter = open()?;
-        filter.remove(&owner, KINDS[0] | KINDS[1], &hints)?;
+        filter.remove(&owner, KINDS, &hints)?;
         log_warnings(&mut filter);
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Plugin for Firewall {
             .map(|a| Owner::new(request.network.as_str(), &a.container_id, &a.ifname))
             .collect();
         let mut filter = open()?;
-        Ok(filter.collect(request.network.as_str(), &owners, KINDS[0] | KINDS[1])?)
+        Ok(filter.collect(request.network.as_str(), &owners, KINDS)?)
     }
 
     fn status(request: &NetworkRequest<Config>) -> Result<(), Error> {

@@ -226,6 +226,11 @@ impl Kinds {
         (Self::GUARD_MAC, "guard-mac"),
     ];
 
+    /// Both sets together; as `|`, for constants.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether every kind of `other` is in this set.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -261,7 +266,7 @@ impl BitOr for Kinds {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.with(other)
     }
 }
 
