@@ -536,3 +536,49 @@ fn ports_are_published_under_conditions() {
         );
     });
 }
+
+#[test]
+fn an_operator_can_make_it_a_firewall() {
+    isolated("an_operator_can_make_it_a_firewall", || {
+        world();
+        for namespace in ["client", "c1", "c2"] {
+            serve(namespace, 80);
+        }
+        run("ip -n client route add 10.77.0.0/24 via 192.0.2.1");
+        let intents = [
+            netfilter::Intent::Admit {
+                address: C1.into(),
+                admin_chain: "CNI-ADMIN".into(),
+                zone: None,
+            },
+            publish(Protocol::Tcp, 8080, "10.77.0.2/24", 80),
+        ];
+        apply("one", &intents);
+        nft("chain inet ferrule forward { policy drop; }");
+        assert_eq!(
+            tcp("c1", CLIENT4, 80),
+            some(C1),
+            "an admitted container gets out"
+        );
+        assert_eq!(
+            tcp("client", HOST4, 8080),
+            some(CLIENT4),
+            "its published port can be reached"
+        );
+        assert_eq!(tcp("client", C1, 80), None, "nothing else of it");
+        assert_eq!(tcp("c2", CLIENT4, 80), None, "others stay inside");
+        nft(
+            "add rule inet ferrule admin ip saddr 10.77.0.3 accept\n add rule inet ferrule admin ct state established accept",
+        );
+        assert_eq!(
+            tcp("c2", CLIENT4, 80),
+            some(C2),
+            "but for the operator's exceptions"
+        );
+        // Writing the fixed part again keeps both.
+        run("nft flush chain inet ferrule layout-1");
+        apply("one", &intents);
+        assert_eq!(tcp("client", C1, 80), None);
+        assert_eq!(tcp("c2", CLIENT4, 80), some(C2));
+    });
+}
