@@ -34,25 +34,25 @@ pub(crate) fn masquerade(source: IpNetwork, except: &[IpNetwork]) -> ChainSpec {
     ChainSpec::regular(name, rules)
 }
 
-/// `hairpin-<subnet>`: masquerades forwarded connections that come from the subnet itself or from the host's
-/// loopback addresses; `hairpin-all` masquerades every forwarded connection. `None` if no source is rewritten.
+/// `hairpin-<subnet>`: masquerades forwarded connections that come from the subnet itself or from 127.0.0.0/8 (the kernel
+/// routes nothing from ::1 elsewhere); `hairpin-all` masquerades every forwarded connection. `None` if no source is
+/// rewritten.
 pub(crate) fn hairpin(to: IpNetwork, snat: Snat) -> Option<ChainSpec> {
-    let sources = match snat {
-        Snat::None => return None,
-        Snat::All => {
-            return Some(ChainSpec::regular(
-                "hairpin-all",
-                vec![RuleSpec::of([vec![expr::masquerade()]])],
-            ));
+    let rule = |groups: Vec<_>| RuleSpec::of(groups.into_iter().chain([vec![expr::masquerade()]]));
+    match snat {
+        Snat::None => None,
+        Snat::All => Some(ChainSpec::regular("hairpin-all", vec![rule(Vec::new())])),
+        Snat::Hairpin => {
+            let ip = Ip::of(to.ip());
+            let loopback = (ip == Ip::V4).then(|| v4(Ipv4Addr::new(127, 0, 0, 0), 8));
+            let sources = [subnet(to)].into_iter().chain(loopback);
+            let rules = sources.map(|net| rule(vec![matches::address(ip.saddr(), net, true)]));
+            Some(ChainSpec::regular(
+                format!("hairpin-{}", name_of(to)),
+                rules.collect(),
+            ))
         }
-        Snat::Hairpin => [subnet(to), loopback(Ip::of(to.ip()))],
-    };
-    let saddr = Ip::of(to.ip()).saddr();
-    let rule = |net| RuleSpec::of([matches::address(saddr, net, true), vec![expr::masquerade()]]);
-    Some(ChainSpec::regular(
-        format!("hairpin-{}", name_of(to)),
-        sources.into_iter().map(rule).collect(),
-    ))
+    }
 }
 
 /// `confine-<bridge>` or `isolate-<bridge>`: what traffic from the bridge may not reach.
@@ -90,13 +90,6 @@ fn multicast(ip: Ip) -> IpNetwork {
     match ip {
         Ip::V4 => v4(Ipv4Addr::new(224, 0, 0, 0), 4),
         Ip::V6 => v6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8),
-    }
-}
-
-fn loopback(ip: Ip) -> IpNetwork {
-    match ip {
-        Ip::V4 => v4(Ipv4Addr::new(127, 0, 0, 0), 8),
-        Ip::V6 => v6(Ipv6Addr::LOCALHOST, 128),
     }
 }
 
