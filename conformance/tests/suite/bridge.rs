@@ -74,6 +74,30 @@ fn host_port(lab: &Lab, answer: &Answer) -> conformance::net::LinkFacts {
 }
 
 sandboxed! {
+    fn an_address_in_the_way_is_named_with_the_cures(lab) {
+        lab.rtnl().add_bridge("br0").unwrap();
+        lab.rtnl().add_address("br0", "10.99.0.1/24".parse().unwrap()).unwrap();
+        let (_netns, attachment) = attach(lab, "c1");
+        let config = config(json!({"isGateway": true}));
+        let text = failure(&lab.one("ADD", &config, &attachment));
+        for part in ["br0", "10.99.0.1/24", "10.1.2.1/24", "forceAddress"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    fn force_address_replaces_what_is_in_the_way(lab) {
+        lab.rtnl().add_bridge("br0").unwrap();
+        lab.rtnl()
+            .add_address("br0", "10.99.0.1/24".parse().unwrap())
+            .unwrap();
+        let (_netns, attachment) = attach(lab, "c1");
+        let forced = config(json!({"isGateway": true, "forceAddress": true}));
+        add(lab, &forced, &attachment);
+        let now: Vec<String> =
+            lab.rtnl().addresses_of("br0").unwrap().iter().map(ToString::to_string).collect();
+        assert!(now.contains(&"10.1.2.1/24".into()) && !now.contains(&"10.99.0.1/24".into()), "{now:?}");
+    }
+
     fn it_makes_the_bridge_the_pair_and_the_gateway(lab) {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"isDefaultGateway": true, "mtu": 5000}));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use conformance::chain::{Attachment, Network, Runtime};
 use conformance::net::{HOST_V4, Rtnl};
-use conformance::probe::{PATIENCE, Transport};
+use conformance::probe::{PATIENCE, Transport, ping};
 use conformance::snapshot::Leavings;
 use netlink_packet_route::route::{RouteAttribute, RouteMetric};
 use serde_json::{Value, json};
@@ -43,6 +43,22 @@ fn clean(lab: &Lab, fresh: &conformance::snapshot::Snapshot, owners: &[String]) 
 }
 
 sandboxed! {
+    fn an_mtu_too_small_for_ipv6_is_not_passed_over(lab) {
+        let list = list(json!({"mtu": 1000, "ipam": {"type": "host-local",
+            "ranges": [[{"subnet": "10.77.0.0/24"}], [{"subnet": "fd00:77::/64"}]]}}));
+        let netns = lab.container("c1");
+        let mut attachment = Attachment::new("container-1", netns.path());
+        match lab.ours.add(&list, &mut attachment) {
+            Ok(_) => ping(&netns, "fd00:77::1".parse().unwrap(), PATIENCE).unwrap(),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains("1000") || text.to_lowercase().contains("mtu") || text.contains("IPv6"), "{text}");
+                assert!(Rtnl::open(&netns).unwrap().link("eth0").is_err());
+            }
+        }
+        lab.del(&list, &attachment);
+    }
+
     fn a_reload_of_the_packet_filter_is_noticed_and_del_still_works(lab) {
         let list = list(json!({}));
         let netns = lab.container("c1");

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use conformance::chain::{Attachment, Network, find_tool, standard_path};
 use conformance::net::{HOST_V4, HOST_V6, Netns, OUTSIDE_V4, OUTSIDE_V6};
-use conformance::probe::{PATIENCE, Server, Transport};
+use conformance::probe::{PATIENCE, Server, Transport, ask_from};
 use serde_json::{Map, Value, json};
 
 use super::support::{
@@ -68,6 +68,40 @@ fn localhost() -> IpAddr {
 }
 
 sandboxed! {
+    fn a_udp_flow_follows_the_port_to_its_next_owner(lab) {
+        for backend in BACKENDS {
+            let list = list(backend, json!({}));
+            let from = std::net::SocketAddr::new(OUTSIDE_V4, 40_000);
+            let to = std::net::SocketAddr::new(HOST_V4, 5353);
+            let talk = || ask_from(lab.host.outside(), Transport::Udp, from, to, PATIENCE).unwrap().server;
+            let one = Published::add(lab, &list, &format!("{backend}-one"), json!([port(5353, 53, "udp")]));
+            assert_eq!(talk(), format!("{backend}-one"));
+            lab.del(&list, &one.attachment);
+            let two = Published::add(lab, &list, &format!("{backend}-two"), json!([port(5353, 53, "udp")]));
+            assert_eq!(talk(), format!("{backend}-two"), "the old flow is not remembered");
+            lab.del(&list, &two.attachment);
+        }
+    }
+
+    fn conditions_choose_who_may_come(lab) {
+        for (backend, only_elsewhere, outside) in [
+            ("nftables", json!(["ip", "saddr", "203.0.113.0/24"]), json!(["ip", "saddr", "192.0.2.0/24"])),
+            ("iptables", json!(["-s", "203.0.113.0/24"]), json!(["-s", "192.0.2.0/24"])),
+        ] {
+            let closed = list(backend, json!({"conditionsV4": only_elsewhere}));
+            let one = Published::add(lab, &closed, &format!("{backend}-closed"), json!([port(8080, 80, "tcp")]));
+            no_answer(lab.host.outside(), Transport::Tcp, HOST_V4, 8080);
+            let open = list(backend, json!({"conditionsV4": outside}));
+            let two = Published::add(lab, &open, &format!("{backend}-open"), json!([port(8081, 80, "tcp")]));
+            ask(lab.host.outside(), Transport::Tcp, HOST_V4, 8081);
+            no_answer(lab.host.outside(), Transport::Tcp, HOST_V4, 8080);
+            lab.check(&closed, &one.attachment);
+            lab.check(&open, &two.attachment);
+            lab.del(&closed, &one.attachment);
+            lab.del(&open, &two.attachment);
+        }
+    }
+
     fn everybody_reaches_the_port_and_nothing_stays(lab) {
         for backend in BACKENDS {
             if backend == "iptables" {

@@ -116,3 +116,28 @@ sandboxed! {
         }
     }
 }
+
+#[test]
+fn the_table_of_scenarios_is_true() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .arg("--list")
+        .output()
+        .unwrap();
+    let list = String::from_utf8(output.stdout).unwrap();
+    let real: std::collections::BTreeSet<&str> = list
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .collect();
+    let table =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios.md")).unwrap();
+    let named: std::collections::BTreeSet<&str> = table
+        .split('`')
+        .filter(|word| word.contains("::") && !word.contains(' '))
+        .collect();
+    let missing: Vec<_> = named.difference(&real).collect();
+    let unnamed: Vec<_> = real.difference(&named).collect();
+    assert!(
+        missing.is_empty() && unnamed.is_empty(),
+        "no such test: {missing:?}; not in the table: {unnamed:?}"
+    );
+}
