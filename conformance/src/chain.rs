@@ -1,4 +1,9 @@
 //! Runs the plugins of a network list in a runtime's order, with a runtime's stdin.
+//!
+//! This is the runtime that judges plugins, not one to build on ([`crate::libcni`] is): it mends
+//! nothing. It stops a DEL at the first failure, undoes no failed ADD and remembers nothing on disk,
+//! as the runtimes in use do or may do; it lets a test choose the environment, run plugins under a
+//! tracer and see the bare answers; and it depends on no type whose decoding is under test.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -13,6 +13,7 @@ mod support;
 mod args;
 mod bridge;
 mod chains;
+mod cnitool;
 mod demo;
 mod exec;
 mod faults;

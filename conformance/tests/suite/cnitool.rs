@@ -1,0 +1,85 @@
+//! `cnitool` at a shell, with the real plugins.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use conformance::net::{HOST_V4, Rtnl};
+use conformance::probe::Transport;
+use serde_json::{Value, json};
+
+use super::support::{Lab, address_of, ask, plugins, sandboxed, serve};
+
+fn cnitool(verb: &[&str], ports: &Value) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cnitool"))
+        .args(verb)
+        .env("CNI_PATH", plugins())
+        .env("CAP_ARGS", json!({"portMappings": ports}).to_string())
+        .output()
+        .unwrap()
+}
+
+/// What the tool printed; it must have worked.
+#[track_caller]
+fn worked(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{text} {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
+}
+
+/// Puts a list where an operator would.
+fn install(version: &str) {
+    fs::create_dir_all("/etc/cni/net.d").unwrap();
+    let list = json!({"cniVersion": version, "name": "by-hand", "plugins": [
+        {"type": "bridge", "bridge": "br0", "isDefaultGateway": true, "ipMasq": true,
+         "ipam": {"type": "host-local", "subnet": "10.77.0.0/24"}},
+        {"type": "firewall"},
+        {"type": "portmap", "capabilities": {"portMappings": true}},
+    ]});
+    fs::write("/etc/cni/net.d/10-by-hand.conflist", list.to_string()).unwrap();
+}
+
+fn remembered(_lab: &Lab) -> usize {
+    fs::read_dir("/var/lib/cni/results").map_or(0, Iterator::count)
+}
+
+sandboxed! {
+    fn a_container_by_hand(lab) {
+        let ports = json!([{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]);
+        for version in ["0.4.0", "1.1.0"] {
+            install(version);
+            let netns = lab.container(&format!("c-{version}"));
+            let path = netns.path().to_str().unwrap();
+            let printed = worked(&cnitool(&["add", "by-hand", path], &ports));
+            let result: Value = serde_json::from_str(&printed).unwrap();
+            let _server = serve(&netns, Transport::Tcp, address_of(&result, true), 80, "web");
+            ask(lab.host.outside(), Transport::Tcp, HOST_V4, 8080);
+            assert_eq!(remembered(lab), 1, "runtimes find the result where they look for it");
+            worked(&cnitool(&["check", "by-hand", path], &ports));
+            if version == "1.1.0" {
+                worked(&cnitool(&["status", "by-hand"], &ports));
+            }
+            worked(&cnitool(&["del", "by-hand", path], &ports));
+            worked(&cnitool(&["del", "by-hand", path], &ports));
+            assert_eq!(remembered(lab), 0);
+            assert!(Rtnl::open(&netns).unwrap().link("eth0").is_err());
+        }
+    }
+
+    fn a_failure_is_explained(lab) {
+        install("1.0.0");
+        let netns = lab.container("c1");
+        let output = cnitool(&["add", "no-such-network", netns.path().to_str().unwrap()], &json!([]));
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("no-such-network"), "{said}");
+        let ports = json!([{"hostPort": 0, "containerPort": 80, "protocol": "tcp"}]);
+        let output = cnitool(&["add", "by-hand", netns.path().to_str().unwrap()], &ports);
+        assert!(!output.status.success());
+        assert!(Rtnl::open(&netns).unwrap().link("eth0").is_err(), "a failed add is taken back");
+        assert_eq!(remembered(lab), 0);
+    }
+}
