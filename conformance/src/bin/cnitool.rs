@@ -56,6 +56,11 @@ enum Verb {
         #[arg(long)]
         all: bool,
     },
+    /// Put back the rules of all live attachments, after a reload of the packet filter
+    Reapply {
+        /// Only those of this network
+        network: Option<String>,
+    },
     /// Ask the plugins whether an add could work
     Status(Network),
 }
@@ -150,6 +155,15 @@ fn run(cli: &Cli) -> Result<(), Error> {
                 cni.live_attachments(&list)?
             };
             cni.gc(&list, &valid)?;
+        }
+        Verb::Reapply { network } => {
+            let reapplied = cni.reapply(network.as_deref())?;
+            writeln!(
+                io::stdout(),
+                "{} attachments put back, {} passed over",
+                reapplied.done,
+                reapplied.skipped
+            )?;
         }
         Verb::Status(network) => cni.status(&configuration(&network.network)?)?,
     }

@@ -7,6 +7,7 @@
 use super::RuntimeConf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use cni_types::NameError;
 use cni_types::json::ParseError;
 use cni_types::{
     Attachment, ContainerId, IfName, Map, NetworkList, NetworkName, PluginConf, Value, json,
@@ -126,6 +127,21 @@ impl Cached {
                     .map(NetworkList::from_single)
             })?;
         (list.name == self.network).then_some(list)
+    }
+
+    /// The attachment as the runtime asked for it then.
+    ///
+    /// # Errors
+    ///
+    /// A remembered name that no attachment can have.
+    pub fn runtime_conf(&self) -> std::result::Result<RuntimeConf, NameError> {
+        Ok(RuntimeConf {
+            container_id: ContainerId::new(self.container_id.as_str())?,
+            netns: self.netns.clone(),
+            ifname: IfName::new(self.ifname.as_str())?,
+            args: self.args.clone(),
+            capability_args: self.capability_args.clone(),
+        })
     }
 
     /// The attachment as GC lists it.

@@ -103,6 +103,16 @@ pub enum Error {
         /// Why.
         source: Box<Error>,
     },
+    /// The rules of an attachment could not be put back.
+    #[error("failed to reapply attachment {id} {ifname}: {source}")]
+    Reapply {
+        /// The container.
+        id: String,
+        /// The interface.
+        ifname: String,
+        /// Why.
+        source: Box<Error>,
+    },
     /// A plugin does not speak the list's version.
     #[error("plugin {plugin} does not support config version {version:?}")]
     Unsupported {
@@ -161,7 +171,7 @@ impl Error {
                 ..
             } => Some(error),
             Error::NotUndone { cause, .. } => cause.cni(),
-            Error::Stale { source, .. } => source.cni(),
+            Error::Stale { source, .. } | Error::Reapply { source, .. } => source.cni(),
             Error::Many(errors) => errors.iter().find_map(Error::cni),
             _ => None,
         }

@@ -2,10 +2,10 @@
 
 use super::cache::Cached;
 use super::check::loose_version;
-use super::{Cni, Command, Error, Result, RuntimeConf, list_request, network_name};
+use super::{Cni, Command, Error, Result, list_request, network_name};
 use cni_types::conf::Request;
 use cni_types::version::LaterCommand;
-use cni_types::{Attachment, ContainerId, IfName, NetworkList};
+use cni_types::{Attachment, NetworkList};
 use nix::errno::Errno;
 use nix::sys::statfs::{NSFS_MAGIC, PROC_SUPER_MAGIC, statfs};
 use std::path::Path;
@@ -50,13 +50,7 @@ impl Cni {
     }
 
     fn del_stale(&self, current: &NetworkList, cached: &Cached) -> Result<()> {
-        let rt = RuntimeConf {
-            container_id: ContainerId::new(cached.container_id.as_str())?,
-            netns: cached.netns.clone(),
-            ifname: IfName::new(cached.ifname.as_str())?,
-            args: cached.args.clone(),
-            capability_args: cached.capability_args.clone(),
-        };
+        let rt = cached.runtime_conf()?;
         match cached.list() {
             Some(list) => self.del(&list, &rt),
             None => self.del(current, &rt),
@@ -94,7 +88,7 @@ impl Cni {
 
 /// Whether a path may lead to a namespace: only one that is certainly gone, or something else by
 /// now, does not. Old kernels keep namespaces in proc.
-fn may_exist(netns: &Path) -> bool {
+pub(super) fn may_exist(netns: &Path) -> bool {
     match statfs(netns) {
         _ if netns.as_os_str().is_empty() => true,
         Ok(found) => [NSFS_MAGIC, PROC_SUPER_MAGIC].contains(&found.filesystem_type()),
@@ -106,6 +100,7 @@ fn may_exist(netns: &Path) -> bool {
 mod tests {
     use super::super::testing::Bench;
     use super::*;
+    use cni_types::ContainerId;
     use serde_json::json;
 
     fn attachment(id: &str) -> Attachment {

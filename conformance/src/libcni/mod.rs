@@ -24,6 +24,7 @@ mod gc;
 mod load;
 mod outcome;
 mod probe;
+mod reapply;
 
 #[cfg(test)]
 mod testing;
@@ -33,6 +34,7 @@ pub use error::{CallError, Error, Result};
 pub use exec::RunError;
 pub use find::{FindError, find};
 pub use load::{LoadError, list_from_file, load, plugin_from_file};
+pub use reapply::Reapplied;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -96,6 +98,8 @@ pub enum Command {
     Status,
     /// Which versions?
     Version,
+    /// Put back what a reload of the packet filter wiped out. Ferrule's own, not the specification's.
+    Reapply,
 }
 
 impl Command {
@@ -108,6 +112,7 @@ impl Command {
             Command::Gc => "GC",
             Command::Status => "STATUS",
             Command::Version => "VERSION",
+            Command::Reapply => "REAPPLY",
         }
     }
 
@@ -120,6 +125,7 @@ impl Command {
             Command::Gc => "gc",
             Command::Status => "status",
             Command::Version => "version",
+            Command::Reapply => "reapply",
         }
     }
 }

@@ -26,4 +26,5 @@ mod nomad;
 mod portmap;
 mod property;
 mod protocol;
+mod reload;
 mod sandbox;

@@ -2,7 +2,7 @@
 
 use cni_types::result::{CniResult, Interface};
 use ipnetwork::IpNetwork;
-use netfilter::{Backend, Intent, Kinds, Owner};
+use netfilter::{ApplyOptions, Backend, Intent, Kinds, Owner};
 use netlink::{Link, MacAddr, NewRoute, Route, TABLE_MAIN, sysctl};
 use skel::Request;
 
@@ -25,6 +25,39 @@ pub fn check(request: &Request<Config>) -> Result<(), Error> {
     check_routes(&world, result, &end)?;
     check_gateway(&world, &request.config, result, &bridge)?;
     check_filter(&mut world, request, result, &port, &end)
+}
+
+/// Puts the masquerade and the MAC guard back.
+pub fn reapply(request: &Request<Config>) -> Result<(), Error> {
+    let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
+    let mut world = World::open(&request.netns)?;
+    let bridge = check_bridge(&world, &request.config, result)?;
+    let end = check_container(&world, request, result)?;
+    let port = check_port(&world, &request.config, result, &bridge, &end)?;
+    let owner = owner(request);
+    let masquerade = masquerade::intents(&request.config, result);
+    if !masquerade.is_empty() {
+        let filter = world.filter()?;
+        let backend = filter.choose(request.config.masquerade_backend()?, Kinds::MASQUERADE)?;
+        filter.apply(backend, &owner, &masquerade, &ApplyOptions::default())?;
+        masquerade::log_warnings(filter);
+    }
+    if let Some(guard) = guard(request, &port, &end) {
+        let options = ApplyOptions::default();
+        world
+            .filter()?
+            .apply(Backend::Nftables, &owner, &[guard], &options)?;
+    }
+    Ok(())
+}
+
+/// What `macspoofchk` asks of the packet filter.
+fn guard(request: &Request<Config>, port: &Link, end: &Link) -> Option<Intent> {
+    let mac = end.mac.filter(|_| request.config.macspoofchk)?;
+    Some(Intent::GuardMac {
+        port: port.name.clone(),
+        mac: mac.octets(),
+    })
 }
 
 fn fail(text: String) -> Error {
@@ -310,11 +343,7 @@ fn check_filter(
             .filter()?
             .verify_any(asked, Kinds::MASQUERADE, &owner, &masquerade)?;
     }
-    if let Some(mac) = end.mac.filter(|_| request.config.macspoofchk) {
-        let guard = Intent::GuardMac {
-            port: port.name.clone(),
-            mac: mac.octets(),
-        };
+    if let Some(guard) = guard(request, port, end) {
         world
             .filter()?
             .verify(Backend::Nftables, &owner, &[guard])?;

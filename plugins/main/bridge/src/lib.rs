@@ -39,6 +39,10 @@ impl Plugin for Bridge {
         check::check(request)
     }
 
+    fn reapply(request: &Request<Config>) -> Result<(), Error> {
+        check::reapply(request)
+    }
+
     fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
         del::gc(request)
     }

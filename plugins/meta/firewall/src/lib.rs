@@ -81,6 +81,18 @@ impl Plugin for Firewall {
         Ok(())
     }
 
+    fn reapply(request: &Request<Config>) -> Result<(), Error> {
+        let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
+        let wanted = Wanted::new(&request.config, result)?;
+        let mut filter = open()?;
+        let backend = filter.choose(request.config.backend(), Kinds::ADMIT)?;
+        for (backend, intents) in wanted.by_backend(backend) {
+            filter.apply(backend, &owner(request), &intents, &ApplyOptions::default())?;
+        }
+        log_warnings(&mut filter);
+        Ok(())
+    }
+
     fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
         let ValidAttachments::List(valid) = &request.valid else {
             return Ok(());

@@ -43,11 +43,7 @@ impl Plugin for Portmap {
         let owner = owner(request);
         let mut transaction = Transaction::new(Netfilter::open()?);
         let backend = transaction.choose(requested, Kinds::PUBLISH)?;
-        let options = ApplyOptions {
-            alive: &|holder, _| liveness::lives(holder),
-            timeout: PATIENCE,
-        };
-        transaction.apply(backend, &owner, &intents, &options)?;
+        transaction.apply(backend, &owner, &intents, &apply_options())?;
         let publisher = owner.clone();
         transaction.on_failure(
             "withdraw the published ports",
@@ -98,6 +94,23 @@ impl Plugin for Portmap {
         let owner = owner(request);
         Netfilter::open()?.verify_any(requested, Kinds::PUBLISH, &owner, &intents)?;
         localhost::check(&localhost::targets(&intents))
+    }
+
+    fn reapply(request: &Request<Config>) -> Result<(), Error> {
+        let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
+        let requested = request.config.backend()?;
+        let intents = request
+            .config
+            .intents(&addresses(result, request.ifname.as_str()))?;
+        if intents.is_empty() {
+            return Ok(());
+        }
+        let mut filter = Netfilter::open()?;
+        let backend = filter.choose(requested, Kinds::PUBLISH)?;
+        filter.apply(backend, &owner(request), &intents, &apply_options())?;
+        localhost::open(&mut filter, &localhost::targets(&intents))?;
+        log_warnings(&mut filter);
+        Ok(())
     }
 
     fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
@@ -151,6 +164,13 @@ fn forget_udp(filter: &mut Netfilter, ports: &[PublishedPort], flows: Flows<'_>)
         Ok(0) => {}
         Ok(count) => skel::log::info(format_args!("portmap: {count} UDP flows forgotten")),
         Err(error) => skel::log::warn(format_args!("portmap: {error}")),
+    }
+}
+
+fn apply_options() -> ApplyOptions<'static> {
+    ApplyOptions {
+        alive: &|holder, _| liveness::lives(holder),
+        timeout: PATIENCE,
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use netfilter::{Intent, Netfilter, Snat};
 use netlink::{Handle, sysctl};
-use skel::{Transaction, log};
+use skel::log;
 
 use crate::error::Error;
 
@@ -29,7 +29,7 @@ pub fn targets(intents: &[Intent]) -> Vec<IpAddr> {
 
 /// Lets packets from 127.0.0.0/8 be forwarded to the container. The switch belongs to the interface, which
 /// other containers share, so it stays on; what could come back in through it is dropped from then on.
-pub fn open(transaction: &mut Transaction<Netfilter>, targets: &[IpAddr]) -> Result<(), Error> {
+pub fn open(filter: &mut Netfilter, targets: &[IpAddr]) -> Result<(), Error> {
     let host = Handle::host()?;
     for target in targets {
         let Some(interface) = towards(&host, *target)? else {
@@ -38,7 +38,7 @@ pub fn open(transaction: &mut Transaction<Netfilter>, targets: &[IpAddr]) -> Res
             ));
             continue;
         };
-        transaction.guard_localnet()?;
+        filter.guard_localnet()?;
         let path = sysctl::conf("ipv4", &interface, "route_localnet")?;
         if sysctl::ensure(&path, "1")? {
             log::info(format_args!("{} = 1", path.display()));

@@ -98,6 +98,7 @@ fn answer<P: Plugin>(env: &Environment, stdin: impl Read) -> Result<Reply, CniEr
         (Verb::Add, Some(attachment)) => add::<P>(&call, attachment),
         (Verb::Del, Some(attachment)) => del::<P>(&call, attachment),
         (Verb::Check, Some(attachment)) => check::<P>(&call, attachment),
+        (Verb::Reapply, Some(attachment)) => reapply::<P>(&call, attachment),
         (Verb::Gc, _) => gc::<P>(&call),
         (Verb::Status, _) => status::<P>(&call),
         _ => Err(to_object(&ProtocolError::UnknownCommand(
@@ -152,6 +153,15 @@ fn check<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, Cn
         .and_then(|version| call.request::<P>(attachment, version))
         .map_err(|e| to_object(&e))?;
     P::check(&request).map_err(|e| to_object(&e))?;
+    Ok(Reply::success(String::new()))
+}
+
+fn reapply<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniError> {
+    let request = call
+        .accept::<P>()
+        .and_then(|version| call.request::<P>(attachment, version))
+        .map_err(|e| to_object(&e))?;
+    P::reapply(&request).map_err(|e| to_object(&e))?;
     Ok(Reply::success(String::new()))
 }
 

@@ -68,6 +68,7 @@ impl Environment {
             b"CHECK" => Verb::Check,
             b"GC" => Verb::Gc,
             b"STATUS" => Verb::Status,
+            b"REAPPLY" => Verb::Reapply,
             b"VERSION" => Verb::Version,
             _ => Verb::Unknown,
         }
@@ -143,6 +144,7 @@ pub(crate) enum Verb {
     Check,
     Gc,
     Status,
+    Reapply,
     Version,
     Unknown,
 }
@@ -156,13 +158,14 @@ impl Verb {
             Self::Check => "CHECK",
             Self::Gc => "GC",
             Self::Status => "STATUS",
+            Self::Reapply => "REAPPLY",
             Self::Version => "VERSION",
             Self::Unknown => "unknown",
         }
     }
 
     fn concerns_attachment(self) -> bool {
-        matches!(self, Self::Add | Self::Del | Self::Check)
+        matches!(self, Self::Add | Self::Del | Self::Check | Self::Reapply)
     }
 
     fn needs_path(self) -> bool {

@@ -34,6 +34,12 @@ pub trait Plugin {
     /// CHECK. It changes nothing.
     fn check(request: &Request<Self::Config>) -> Result<(), Self::Error>;
 
+    /// REAPPLY, which is ours and not the specification's: puts back what a reload of the packet filter wiped
+    /// out, with `prevResult` being the result of the whole list. What is there already stays as it is.
+    fn reapply(_: &Request<Self::Config>) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// GC: removes what belongs to the network and to none of the valid attachments.
     fn gc(request: &NetworkRequest<Self::Config>) -> Result<(), Self::Error>;
 
