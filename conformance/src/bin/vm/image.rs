@@ -21,7 +21,47 @@ const OWN: &[&str] = &["demo", "sandbox", "vm-guest"];
 const NOT_PLUGINS: &[&str] = &["bench", "cnitool", "conformance", "vm"];
 
 /// Tools of this machine that plugins, the demo and tests call. What is not here is not there either.
-const TOOLS: &[&str] = &["conntrack", "ip", "nft", "unshare"];
+const TOOLS: &[&str] = &[
+    "cat",
+    "chmod",
+    "conntrack",
+    "cp",
+    "env",
+    "false",
+    "grep",
+    "head",
+    "id",
+    "ip",
+    "kill",
+    "ln",
+    "ls",
+    "mkdir",
+    "mount",
+    "mv",
+    "nft",
+    "nsenter",
+    "rm",
+    "rmdir",
+    "sed",
+    "setpriv",
+    "sh",
+    "sleep",
+    "sort",
+    "sysctl",
+    "tail",
+    "test",
+    "timeout",
+    "touch",
+    "tr",
+    "true",
+    "umount",
+    "uname",
+    "unshare",
+    "wc",
+];
+
+/// Where Debian puts the reference set, which tests compare with.
+const REFERENCE_SET: &str = "/usr/lib/cni";
 
 /// The names of iptables' programs, for each of `iptables` and `ip6tables`.
 const TABLES: &[&str] = &[
@@ -35,6 +75,9 @@ const TABLES: &[&str] = &[
     "-legacy-save",
     "-legacy-restore",
 ];
+
+/// Names of protocols and ports, which `nft` prints instead of numbers where it finds them.
+const TABLES_OF_NAMES: &[&str] = &["/etc/protocols", "/etc/services"];
 
 /// Where iptables looks for its extensions.
 const EXTENSIONS: &str = "/usr/lib/x86_64-linux-gnu/xtables";
@@ -52,18 +95,24 @@ const DIRECTORIES: &[&str] = &[
     "proc",
     "root",
     "run",
-    "sbin",
     "sys",
     "tests",
     "tmp",
     "usr",
-    "usr/bin",
     "usr/lib",
-    "usr/sbin",
     "var",
     "var/lib",
     "var/lib/cni",
+    "var/log",
     "var/tmp",
+];
+
+/// One directory under all the names that programs are looked for in.
+const LINKS: &[(&str, &str)] = &[
+    ("sbin", "bin"),
+    ("usr/bin", "../bin"),
+    ("usr/sbin", "../bin"),
+    ("var/run", "../run"),
 ];
 
 struct Tree {
@@ -83,6 +132,11 @@ pub fn write(options: &Options, programs: &Programs, kernel: &Kernel) -> Result<
     };
     for directory in DIRECTORIES {
         tree.directory(Path::new(directory))?;
+    }
+    for (link, target) in LINKS {
+        tree.archive
+            .link(link, target)
+            .doing(|| "write the archive")?;
     }
     tree.file("etc/resolv.conf", b"nameserver 192.0.2.53\n")?;
     for name in OWN {
@@ -134,6 +188,9 @@ fn name_of(path: &Path) -> String {
 
 impl Tree {
     fn tests(&mut self, options: &Options, programs: &Programs) -> Result<()> {
+        if !options.tests.is_empty() {
+            self.directory_of_files(REFERENCE_SET)?;
+        }
         for package in &options.tests {
             for (name, program) in test_programs(programs, package)? {
                 self.program(&format!("tests/{package}:{name}"), &program)?;
@@ -153,14 +210,12 @@ impl Tree {
                 None => eprintln!("{tool} is not on this machine, so it is not in there"),
             }
         }
-        let Ok(extensions) = fs::read_dir(EXTENSIONS) else {
-            return Ok(());
-        };
-        for extension in extensions {
-            let path = extension.doing(|| format!("list {EXTENSIONS}"))?.path();
-            self.copy(&path)?;
+        for file in TABLES_OF_NAMES {
+            if Path::new(file).is_file() {
+                self.copy(Path::new(file))?;
+            }
         }
-        Ok(())
+        self.directory_of_files(EXTENSIONS)
     }
 
     /// Many names can stand for one program, which goes by the name it is called by.
@@ -173,6 +228,17 @@ impl Tree {
             self.archive
                 .link(&path, &real_name)
                 .doing(|| format!("write {path} into the archive"))?;
+        }
+        Ok(())
+    }
+
+    /// The files of a directory of this machine, if it is here.
+    fn directory_of_files(&mut self, directory: &str) -> Result<()> {
+        let Ok(files) = fs::read_dir(directory) else {
+            return Ok(());
+        };
+        for file in files {
+            self.copy(&file.doing(|| format!("list {directory}"))?.path())?;
         }
         Ok(())
     }
