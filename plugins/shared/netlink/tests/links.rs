@@ -31,6 +31,18 @@ sandboxed! {
         assert_eq!((lo.kind, lo.mac), (None, Some(MacAddr::default())));
     }
 
+    fn spanning_tree_is_seen() {
+        let (host, _container) = host_and_container();
+        bridge(&host, "cni0");
+        assert!(!host.link("cni0").unwrap().stp);
+        let status = std::process::Command::new("ip")
+            .args(["link", "set", "cni0", "type", "bridge", "stp_state", "1"])
+            .status()
+            .expect("this test needs ip(8) from iproute2");
+        assert!(status.success());
+        assert!(host.link("cni0").unwrap().stp);
+    }
+
     fn absence_is_told() {
         let (host, _container) = host_and_container();
         let error = host.link("nothing").unwrap_err();

@@ -1,5 +1,6 @@
 //! What is checked in the machine.
 
+mod first;
 mod hairpin;
 mod isolation;
 mod membership;
@@ -77,5 +78,9 @@ pub const ALL: &[Check] = &[
     Check {
         name: "hairpin_with_br_netfilter",
         run: hairpin::own_published_port,
+    },
+    Check {
+        name: "first_packet_arrives",
+        run: first::packet,
     },
 ];

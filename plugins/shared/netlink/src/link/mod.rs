@@ -57,6 +57,9 @@ pub struct Link {
     pub vlan_filtering: Option<bool>,
     /// For a VLAN-aware bridge: the VLAN a new port is put into, 0 for none.
     pub default_pvid: Option<u16>,
+    /// For a bridge: whether it takes part in a spanning tree. Its ports, and with the first one the bridge itself, then
+    /// carry traffic only seconds after they were made.
+    pub stp: bool,
     /// For a port of a bridge: its settings.
     pub port: Option<BridgePort>,
 }

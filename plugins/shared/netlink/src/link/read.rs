@@ -13,7 +13,8 @@ use crate::name::{self, NAME_MAX};
 use crate::nla::{self, attributes};
 use crate::request::Request;
 
-/// `IFLA_BR_VLAN_FILTERING` and `IFLA_BR_VLAN_DEFAULT_PVID` (linux/if_link.h).
+/// `IFLA_BR_STP_STATE`, `IFLA_BR_VLAN_FILTERING` and `IFLA_BR_VLAN_DEFAULT_PVID` (linux/if_link.h).
+const BR_STP_STATE: u16 = 5;
 const BR_VLAN_FILTERING: u16 = 7;
 const BR_VLAN_DEFAULT_PVID: u16 = 39;
 /// `IFLA_BRPORT_STATE`, `IFLA_BRPORT_MODE` (hairpin) and `IFLA_BRPORT_ISOLATED`.
@@ -132,6 +133,7 @@ pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
         alias: None,
         vlan_filtering: None,
         default_pvid: None,
+        stp: false,
         port: None,
     };
     for (kind, value) in attributes(payload.get(HEADER_LEN..)?) {
@@ -184,6 +186,9 @@ impl Link {
                 .find(|(kind, _)| *kind == wanted)
                 .map(|(_, value)| value)
         };
+        self.stp = find(BR_STP_STATE)
+            .and_then(nla::as_u32)
+            .is_some_and(|state| state != 0);
         self.default_pvid = find(BR_VLAN_DEFAULT_PVID).and_then(nla::as_u16);
         self.vlan_filtering = match self.default_pvid {
             Some(_) => find(BR_VLAN_FILTERING)
