@@ -74,6 +74,16 @@ pub enum DelegateError {
     },
 }
 
+impl DelegateError {
+    /// Whether the delegate may have done something without saying so.
+    fn is_unclear(&self) -> bool {
+        match self {
+            Self::BadName(_) | Self::Missing { .. } | Self::Refused(_) => false,
+            Self::Run { .. } | Self::Died { .. } | Self::BadResult { .. } => true,
+        }
+    }
+}
+
 impl Delegate {
     /// Prepares a delegate of that name for a request with these bytes on stdin and that version.
     pub fn new(plugin: &str, dirs: Vec<PathBuf>, stdin: Vec<u8>, version: SpecVersion) -> Self {
@@ -91,7 +101,24 @@ impl Delegate {
     }
 
     /// ADD: its result, in the newest model whatever version it answered in.
+    ///
+    /// A delegate that ends without a proper answer may have given addresses all the same, and nobody would ever
+    /// know which; it is asked to release them. One that refuses properly has nothing to release.
     pub fn add(&self) -> Result<CniResult, DelegateError> {
+        let outcome = self.try_add();
+        if outcome.as_ref().is_err_and(DelegateError::is_unclear) {
+            log::info(format_args!(
+                "DEL of {}, whose ADD ended unclearly",
+                self.plugin
+            ));
+            if let Err(error) = self.del() {
+                log::warn(format_args!("{error}"));
+            }
+        }
+        outcome
+    }
+
+    fn try_add(&self) -> Result<CniResult, DelegateError> {
         let stdout = self.run("ADD")?;
         let bad = |why: String| DelegateError::BadResult {
             plugin: self.plugin.clone(),

@@ -145,3 +145,26 @@ fn names_that_cannot_be_plugins() {
         )
     );
 }
+
+/// What a delegate was asked to do, one command a line, by a script that ends an ADD in this way.
+fn commands_after(end: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let body = format!(
+        "echo \"$CNI_COMMAND\" >>{}/commands; [ \"$CNI_COMMAND\" = DEL ] || {end}",
+        dir.path().display()
+    );
+    delegate(dir.path(), &body, b"{}").add().unwrap_err();
+    std::fs::read_to_string(dir.path().join("commands")).unwrap()
+}
+
+#[test]
+fn a_delegate_that_dies_in_add_is_asked_to_release() {
+    assert_eq!(commands_after("kill -9 $$"), "ADD\nDEL\n");
+    assert_eq!(commands_after("echo junk"), "ADD\nDEL\n");
+}
+
+#[test]
+fn a_delegate_that_refuses_is_believed() {
+    let refusal = r#"{ echo '{"code": 11, "msg": "try again later"}'; exit 1; }"#;
+    assert_eq!(commands_after(refusal), "ADD\n");
+}
