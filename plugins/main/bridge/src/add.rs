@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cni_types::result::{CniResult, Interface};
+use netfilter::Owner;
 use netlink::{Link, LinkChange, MacAddr, Veth};
 use skel::{Added, Delegate, Request, Transaction, log};
 
@@ -25,7 +26,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
 
     let mut result = lease(&mut transaction, request)?;
     gateway::complete(config, &mut result);
-    let (bridge, veth) = attach(&mut transaction, request, &vlans, mac)?;
+    let (bridge, veth) = attach(&mut transaction, config, &owner, &vlans, mac)?;
     port::set_up(&mut transaction, config, &vlans, &bridge, &owner, &veth)?;
     log::info(format_args!(
         "{} is a port of {}",
@@ -48,15 +49,15 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
 /// fails and takes it back; then it is made anew.
 fn attach(
     transaction: &mut Transaction<World>,
-    request: &Request<Config>,
+    config: &Config,
+    owner: &Owner,
     vlans: &PortVlans,
     mac: Option<MacAddr>,
 ) -> Result<(Link, Veth), Error> {
-    let config = &request.config;
     let mut attempt = 1;
     loop {
         let bridge = bridging::ensure(transaction, config, vlans)?;
-        match port::create(transaction, config, &bridge, request.ifname.as_str(), mac) {
+        match port::create(transaction, config, &bridge, owner, mac) {
             Ok(veth) => return Ok((bridge, veth)),
             Err(Error::Netlink(error)) => {
                 let there = transaction.host.find_link(&bridge.name)?;

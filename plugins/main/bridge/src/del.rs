@@ -9,6 +9,7 @@ use skel::{DelRequest, NetworkRequest, log};
 use crate::config::Config;
 use crate::error::Error;
 use crate::masquerade::log_warnings;
+use crate::pair;
 use crate::vlan;
 use crate::world::owner;
 
@@ -68,12 +69,7 @@ fn remove_link(request: &DelRequest<Config>, owner: &Owner) -> Result<(), Error>
     }
     // The namespace may live on without its path. Then the host's end is still here, with its owner's name.
     let host = Handle::host()?;
-    let instance = owner.instance_hash();
-    for link in host
-        .links()?
-        .iter()
-        .filter(|l| is_of_instance(l, &instance))
-    {
+    for link in host.links()?.iter().filter(|link| pair::is_of(link, owner)) {
         delete(&host, link)?;
     }
     Ok(())
@@ -105,14 +101,6 @@ fn delete(handle: &Handle, link: &Link) -> Result<(), Error> {
         Err(error) if error.is_not_found() => Ok(()),
         other => Ok(other?),
     }
-}
-
-fn is_of_instance(link: &Link, instance: &str) -> bool {
-    link.is_veth()
-        && link
-            .alias
-            .as_deref()
-            .is_some_and(|alias| alias.starts_with(instance))
 }
 
 /// Removes the gateway interface of a VLAN with its last user.
@@ -166,16 +154,12 @@ fn collect_rules(network: &str, valid: &[Owner]) -> Result<(), Error> {
     Ok(collected?)
 }
 
-/// Removes the pairs whose alias names an attachment of the network that is not valid any more.
+/// Removes the pairs of attachments of the network that are not valid any more.
 fn collect_links(network: &str, valid: &[Owner]) -> Result<(), Error> {
     let host = Handle::host()?;
-    let prefix = format!("{}-", netfilter::network_hash(network));
-    let valid: Vec<String> = valid.iter().map(Owner::instance_hash).collect();
     let mut errors = Vec::new();
     for link in host.links()? {
-        let stale =
-            is_of_instance(&link, &prefix) && !valid.iter().any(|v| is_of_instance(&link, v));
-        if stale {
+        if pair::is_stale(&link, network, valid) {
             errors.extend(delete(&host, &link).err());
         }
     }

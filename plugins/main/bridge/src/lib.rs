@@ -9,6 +9,7 @@ mod del;
 mod error;
 mod gateway;
 mod masquerade;
+mod pair;
 mod port;
 mod vlan;
 mod world;

@@ -35,16 +35,18 @@ pub fn apply(
     }
     let filter = transaction.filter()?;
     let backend = filter.choose(config.masquerade_backend()?, Kinds::MASQUERADE)?;
-    filter.apply(backend, owner, &intents, &ApplyOptions::default())?;
-    log_warnings(filter);
-    let owner = owner.clone();
+    // Before it is put up: the kernel may have done it though its answer is lost.
+    let taken_back = owner.clone();
     transaction.on_failure("remove the masquerade", move |world: &mut World| {
         Ok::<_, Error>(
             world
                 .filter()?
-                .remove(&owner, Kinds::MASQUERADE, &Hints::default())?,
+                .remove(&taken_back, Kinds::MASQUERADE, &Hints::default())?,
         )
     });
+    let filter = transaction.filter()?;
+    filter.apply(backend, owner, &intents, &ApplyOptions::default())?;
+    log_warnings(filter);
     Ok(())
 }
 

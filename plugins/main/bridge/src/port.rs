@@ -1,11 +1,12 @@
 //! The veth pair and the bridge port that its host end is.
 
 use netfilter::{ApplyOptions, Backend, Hints, Intent, Kinds, Owner};
-use netlink::{Link, LinkChange, MacAddr, NewVeth, Veth};
+use netlink::{Handle, Link, LinkChange, MacAddr, NewVeth, Veth};
 use skel::Transaction;
 
 use crate::config::{Config, PortVlans};
 use crate::error::Error;
+use crate::pair;
 use crate::vlan;
 use crate::world::{World, alias};
 
@@ -15,22 +16,23 @@ pub fn create(
     transaction: &mut Transaction<World>,
     config: &Config,
     bridge: &Link,
-    ifname: &str,
+    owner: &Owner,
     mac: Option<MacAddr>,
 ) -> Result<Veth, Error> {
     let mut pair = NewVeth {
         mtu: config.mtu(),
         master: Some(bridge.index),
-        ..NewVeth::new(ifname)?
+        ..NewVeth::new(&owner.ifname)?
     };
     if let Some(mac) = mac {
         pair.mac = mac;
     }
-    let world: &mut World = transaction;
-    let veth = match world.host.create_veth(&pair, &world.container) {
-        Err(error) if error.is_exists() => return Err(Error::InterfaceExists(ifname.to_owned())),
-        other => other?,
-    };
+    // The kernel may have made it though its answer is lost.
+    let begun = owner.clone();
+    transaction.on_failure("look for a pair half made", move |world: &mut World| {
+        remove_unfinished(&world.host, &begun)
+    });
+    let veth = create_named(transaction, &mut pair, owner)?;
     let made = veth.host.clone();
     transaction.on_failure(format!("delete {}", made.name), move |world: &mut World| {
         match world.host.delete_link(&made) {
@@ -40,6 +42,44 @@ pub fn create(
         }
     });
     Ok(veth)
+}
+
+/// Makes the pair under the first of its names that is free; under a random one if none is.
+fn create_named(world: &World, pair: &mut NewVeth, owner: &Owner) -> Result<Veth, Error> {
+    let names = pair::names(owner).map(Some);
+    let mut cleared = false;
+    for name in names.into_iter().chain([None]) {
+        pair.host_name = name;
+        loop {
+            match world.host.create_veth(pair, &world.container) {
+                Err(error) if error.is_exists() => {}
+                other => return Ok(other?),
+            }
+            if world.container.find_link(&owner.ifname)?.is_some() {
+                return Err(Error::InterfaceExists(owner.ifname.clone()));
+            }
+            if std::mem::replace(&mut cleared, true) {
+                break;
+            }
+            // An ADD of this attachment was killed half-way, in a namespace that it does not have any more.
+            remove_unfinished(&world.host, owner)?;
+        }
+    }
+    Err(Error::InterfaceExists(owner.ifname.clone()))
+}
+
+fn remove_unfinished(host: &Handle, owner: &Owner) -> netlink::Result<()> {
+    for link in host
+        .links()?
+        .iter()
+        .filter(|link| pair::is_unfinished(link, owner))
+    {
+        match host.delete_link(link) {
+            Err(error) if error.is_not_found() => {}
+            other => other?,
+        }
+    }
+    Ok(())
 }
 
 /// Makes the host's end the port that the configuration describes, and sets it up. Whatever guards the port
@@ -77,16 +117,17 @@ fn guard(
     owner: &Owner,
     intents: &[Intent],
 ) -> Result<(), Error> {
-    transaction
-        .filter()?
-        .apply(Backend::Nftables, owner, intents, &ApplyOptions::default())?;
-    let owner = owner.clone();
+    // Before it is put up: the kernel may have done it though its answer is lost.
+    let taken_back = owner.clone();
     transaction.on_failure("remove the MAC guard", move |world: &mut World| {
         Ok::<_, Error>(
             world
                 .filter()?
-                .remove(&owner, Kinds::GUARD_MAC, &Hints::default())?,
+                .remove(&taken_back, Kinds::GUARD_MAC, &Hints::default())?,
         )
     });
+    transaction
+        .filter()?
+        .apply(Backend::Nftables, owner, intents, &ApplyOptions::default())?;
     Ok(())
 }
