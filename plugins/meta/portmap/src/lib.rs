@@ -43,7 +43,7 @@ impl Plugin for Portmap {
         let owner = owner(request);
         let mut transaction = Transaction::new(Netfilter::open()?);
         let backend = transaction.choose(requested, Kinds::PUBLISH)?;
-        transaction.apply(backend, &owner, &intents, &apply_options())?;
+        // Before they are published: the kernel may have done it though its answer is lost.
         let publisher = owner.clone();
         transaction.on_failure(
             "withdraw the published ports",
@@ -51,6 +51,7 @@ impl Plugin for Portmap {
                 filter.remove(&publisher, Kinds::PUBLISH, &Hints::default())
             },
         );
+        transaction.apply(backend, &owner, &intents, &apply_options())?;
         let containers: Vec<_> = intents.iter().filter_map(container).collect();
         forget_udp(
             &mut transaction,
