@@ -8,6 +8,7 @@
     missing_docs
 )]
 
+mod status;
 mod support;
 
 mod args;

@@ -26,7 +26,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
 
     let mut result = lease(&mut transaction, request)?;
     gateway::complete(config, &mut result);
-    let (bridge, veth) = attach(&mut transaction, config, &owner, &vlans, mac)?;
+    let (bridge, veth) = attach(&mut transaction, config, &owner, &vlans, mac, &result)?;
     port::set_up(&mut transaction, config, &vlans, &bridge, &owner, &veth)?;
     log::info(format_args!(
         "{} is a port of {}",
@@ -36,7 +36,10 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     if !config.disable_container_interface {
         container::configure(&transaction.container, config, &veth.container, &result)?;
     }
-    let vlan_gateway = provide_gateway(&mut transaction, config, &bridge, &vlans, &result)?;
+    let vlan_gateway = match vlans.access {
+        Some(vid) => provide_vlan_gateway(&mut transaction, config, &bridge, &vlans, vid, &result)?,
+        None => None,
+    };
     masquerade::apply(&mut transaction, config, &owner, &result)?;
     if !config.disable_container_interface {
         settle(&transaction, config, &veth, &result)?;
@@ -53,11 +56,18 @@ fn attach(
     owner: &Owner,
     vlans: &PortVlans,
     mac: Option<MacAddr>,
+    result: &CniResult,
 ) -> Result<(Link, Veth), Error> {
     let mut attempt = 1;
     loop {
         let bridge = bridging::ensure(transaction, config, vlans)?;
-        match port::create(transaction, config, &bridge, owner, mac) {
+        // The bridge is made ready first: a port that has to go again could change its MAC address.
+        let joined = match vlans.access {
+            Some(_) => Ok(()),
+            None => provide_gateway(transaction, config, &bridge, result),
+        }
+        .and_then(|()| port::create(transaction, config, &bridge, owner, mac));
+        match joined {
             Ok(veth) => return Ok((bridge, veth)),
             Err(Error::Netlink(error)) => {
                 let there = transaction.host.find_link(&bridge.name)?;
@@ -118,29 +128,41 @@ fn lease(
     })
 }
 
-/// Gives the bridge, or the gateway interface of the VLAN, the gateway addresses, and forwards for them.
+/// Gives the bridge the gateway addresses, and forwards for them.
 fn provide_gateway(
     transaction: &mut Transaction<World>,
     config: &Config,
     bridge: &Link,
+    result: &CniResult,
+) -> Result<(), Error> {
+    let wanted = gateway::addresses(result);
+    if !config.gateway() || wanted.is_empty() {
+        return Ok(());
+    }
+    if gateway::put_addresses(transaction, config, bridge, bridge.index, &wanted)? {
+        gateway::pin_mac(&transaction.host, bridge)?;
+    }
+    gateway::forward(&wanted)
+}
+
+/// Gives the gateway interface of the VLAN, made if it is not there, the gateway addresses, and forwards for
+/// them. The container's port is in the VLAN by now, so no DEL takes the interface for unused.
+fn provide_vlan_gateway(
+    transaction: &mut Transaction<World>,
+    config: &Config,
+    bridge: &Link,
     vlans: &PortVlans,
+    vid: u16,
     result: &CniResult,
 ) -> Result<Option<Link>, Error> {
     let wanted = gateway::addresses(result);
     if !config.gateway() || wanted.is_empty() {
         return Ok(None);
     }
-    let in_vlan = match vlans.access {
-        Some(vid) => Some(vlan::ensure_gateway(transaction, bridge, vlans, vid)?),
-        None => None,
-    };
-    let carrier = in_vlan.as_ref().unwrap_or(bridge);
-    let changed = gateway::put_addresses(transaction, config, carrier, bridge.index, &wanted)?;
-    if changed && in_vlan.is_none() {
-        gateway::pin_mac(&transaction.host, bridge)?;
-    }
+    let gateway = vlan::ensure_gateway(transaction, bridge, vlans, vid)?;
+    gateway::put_addresses(transaction, config, &gateway, bridge.index, &wanted)?;
     gateway::forward(&wanted)?;
-    Ok(in_vlan)
+    Ok(Some(gateway))
 }
 
 /// Waits until traffic flows, and tells the neighbours who holds the addresses now.

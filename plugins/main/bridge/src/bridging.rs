@@ -5,6 +5,7 @@ use skel::{Transaction, log};
 
 use crate::config::{Config, PortVlans};
 use crate::error::Error;
+use crate::gateway;
 use crate::world::World;
 
 /// How often a bridge is looked for again when somebody makes or removes it under our hands.
@@ -80,20 +81,7 @@ fn adopt(
     config: &Config,
     vlans: &PortVlans,
 ) -> Result<Link, Error> {
-    if !link.is_bridge() {
-        return Err(Error::NotABridge {
-            name: link.name,
-            kind: link
-                .kind
-                .unwrap_or_else(|| "a hardware or loopback interface".to_owned()),
-        });
-    }
-    if vlans.filtering && link.vlan_filtering != Some(true) {
-        return Err(match link.vlan_filtering {
-            None => netlink::Error::NoVlanFiltering { link: link.name }.into(),
-            Some(_) => Error::NotFiltering(link.name),
-        });
-    }
+    require_fitting(&link, vlans)?;
     if let Some(mtu) = config.mtu().filter(|mtu| *mtu > link.mtu) {
         log::warn(format_args!(
             "bridge: {} has MTU {}, less than the {mtu} of the configuration; larger packets are lost there",
@@ -104,6 +92,43 @@ fn adopt(
         host.set_up(&link)?;
     }
     Ok(link)
+}
+
+/// Refuses an interface that cannot be the bridge of this configuration.
+fn require_fitting(link: &Link, vlans: &PortVlans) -> Result<(), Error> {
+    let name = link.name.clone();
+    if !link.is_bridge() {
+        let kind = link.kind.clone();
+        return Err(Error::NotABridge {
+            name,
+            kind: kind.unwrap_or_else(|| "a hardware or loopback interface".to_owned()),
+        });
+    }
+    match link.vlan_filtering {
+        _ if !vlans.filtering => Ok(()),
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::NotFiltering(name)),
+        None => Err(netlink::Error::NoVlanFiltering { link: name }.into()),
+    }
+}
+
+/// Fails if an ADD could not use the bridge: it is something else, or carries an address that is in the way.
+pub fn status(network: &str, config: &Config, has_ipam: bool) -> Result<(), Error> {
+    let name = config.bridge_name()?;
+    let vlans = config.vlans()?;
+    let host = netlink::Handle::host()?;
+    let link = host.find_link(name)?;
+    if let Some(link) = &link {
+        require_fitting(link, &vlans)?;
+    }
+    if !has_ipam || !config.gateway() {
+        return Ok(());
+    }
+    gateway::require_ipv6_for(network, name, &config.subnets())?;
+    match link.filter(|_| vlans.access.is_none()) {
+        Some(link) => gateway::status(&host, config, &link),
+        None => Ok(()),
+    }
 }
 
 fn undo_creation(transaction: &mut Transaction<World>, link: &Link) {

@@ -103,14 +103,9 @@ pub enum Error {
     /// CHECK: something is not as ADD left it.
     #[error("{0}")]
     Check(String),
-    /// STATUS: an ADD would fail.
-    #[error("bridge cannot masquerade with the {backend} backend: {source}")]
-    NotReady {
-        /// The backend that an ADD would use.
-        backend: netfilter::Backend,
-        /// Why it cannot be used.
-        source: netfilter::Error,
-    },
+    /// STATUS: an ADD would fail, and this is how.
+    #[error(transparent)]
+    NotReady(Box<Error>),
     /// Several things failed; a DEL or GC goes on past each.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
@@ -143,13 +138,14 @@ impl PluginError for Error {
                 code::INVALID_NETNS
             }
             Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
-            Self::NotReady { .. } => code::PLUGIN_NOT_AVAILABLE,
+            Self::NotReady(_) => code::PLUGIN_NOT_AVAILABLE,
             _ => code::INTERNAL,
         }
     }
 
     fn details(&self) -> String {
         match self {
+            Self::NotReady(error) => error.details(),
             Self::NotABridge { .. } => {
                 "choose another name for the key \"bridge\", or remove that interface".to_owned()
             }

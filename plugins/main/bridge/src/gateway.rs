@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use cni_types::result::{CniResult, Ip, Route};
 use ipnetwork::IpNetwork;
-use netlink::{Address, LinkChange, LinkRef, NewAddress, sysctl};
+use netlink::{Address, Link, LinkChange, LinkRef, NewAddress, sysctl};
 use skel::{Transaction, log};
 
 use crate::bridging::has_ports;
@@ -172,7 +172,7 @@ fn add(
 
 /// Pins the MAC address of a bridge that somebody else made, so that it does not follow its ports: the
 /// kernel keeps an address that was set, even to the same value.
-pub fn pin_mac(host: &netlink::Handle, bridge: &netlink::Link) -> Result<(), Error> {
+pub fn pin_mac(host: &netlink::Handle, bridge: &Link) -> Result<(), Error> {
     let Some(mac) = bridge.mac else {
         return Ok(());
     };
@@ -190,14 +190,40 @@ pub fn forward(wanted: &[IpNetwork]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Fails if the bridge carries an address that keeps the gateways of the configured subnets away.
+pub fn status(host: &netlink::Handle, config: &Config, bridge: &Link) -> Result<(), Error> {
+    let siblings = config.subnets();
+    let Some(subnet) = siblings.iter().find(|s| s.is_ipv4()) else {
+        return Ok(());
+    };
+    let stranger = host.addresses(bridge)?.into_iter().find(|present| {
+        let sibling = siblings.iter().any(|s| s.contains(present.ip.ip()));
+        present.ip.is_ipv4() && !sibling
+    });
+    match stranger.filter(|_| !config.force_address) {
+        None => Ok(()),
+        Some(found) => Err(Error::AddressConflict {
+            bridge: bridge.name.clone(),
+            wanted: *subnet,
+            found: found.ip,
+        }),
+    }
+}
+
 /// Refuses an IPv6 gateway on a host where IPv6 is off, before anything is made.
 pub fn require_ipv6(network: &str, bridge: &str, result: &CniResult) -> Result<(), Error> {
-    let Some(ip) = result.ips.iter().find(|ip| ip.address.is_ipv6()) else {
+    let addresses: Vec<IpNetwork> = result.ips.iter().map(|ip| ip.address).collect();
+    require_ipv6_for(network, bridge, &addresses)
+}
+
+/// Fails if one of the networks is IPv6 and the bridge could not have an address in it.
+pub fn require_ipv6_for(network: &str, bridge: &str, addresses: &[IpNetwork]) -> Result<(), Error> {
+    let Some(address) = addresses.iter().copied().find(IpNetwork::is_ipv6) else {
         return Ok(());
     };
     let disabled = |setting: String| Error::Ipv6Disabled {
         network: network.to_owned(),
-        address: ip.address,
+        address,
         setting,
     };
     // The bridge's own switch counts; a bridge still to be made takes over the default.

@@ -52,7 +52,10 @@ impl Plugin for Bridge {
         if let Some(ipam) = &request.ipam {
             ipam.status()?;
         }
-        request.config.validate(request.ipam.is_some())?;
-        masquerade::status(&request.config, request.ipam.is_some())
+        let has_ipam = request.ipam.is_some();
+        request.config.validate(has_ipam)?;
+        bridging::status(request.network.as_str(), &request.config, has_ipam)
+            .and_then(|()| masquerade::status(&request.config, has_ipam))
+            .map_err(|error| Error::NotReady(Box::new(error)))
     }
 }

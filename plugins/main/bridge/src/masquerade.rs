@@ -57,9 +57,7 @@ pub fn status(config: &Config, has_ipam: bool) -> Result<(), Error> {
     }
     let mut filter = Netfilter::open()?;
     let backend = filter.choose(config.masquerade_backend()?, Kinds::MASQUERADE)?;
-    filter
-        .status(backend, Kinds::MASQUERADE)
-        .map_err(|source| Error::NotReady { backend, source })
+    Ok(filter.status(backend, Kinds::MASQUERADE)?)
 }
 
 /// Passes on what the packet filter has to say besides an error.
