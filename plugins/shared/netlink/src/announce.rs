@@ -1,5 +1,9 @@
 //! Telling the neighbours on a link which hardware address an IP address has now, so that those who knew another holder
 //! forget it at once: a gratuitous ARP request (RFC 5227, 2.3) or an unsolicited neighbour advertisement (RFC 4861, 7.2.6).
+//!
+//! Closing the packet socket this needs waits for an RCU grace period, 10 ms and more. Where the settings `arp_notify` and
+//! `ndisc_notify` of the link are on, the kernel announces all its addresses itself when the hardware address is set, be it to
+//! the same value ([`LinkChange::mac`](crate::LinkChange::mac)), which costs nothing of the kind.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
