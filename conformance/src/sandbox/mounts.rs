@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::marker::PRIVATE_TMP;
+use super::protect;
 use crate::error::{Context, Result};
 
 /// What the sandbox's resolver file says; lists with `resolvConf` read it.
@@ -29,7 +30,8 @@ pub fn furnish() -> Result<()> {
     private(Path::new("/var/lib/cni"))?;
     private(Path::new("/etc/cni"))?;
     own_resolver(&resolver)?;
-    fs::remove_dir(STAGE).doing(|| format!("remove {STAGE}"))
+    fs::remove_dir(STAGE).doing(|| format!("remove {STAGE}"))?;
+    protect::seal()
 }
 
 fn tmpfs(at: &Path) -> Result<()> {
@@ -38,7 +40,7 @@ fn tmpfs(at: &Path) -> Result<()> {
         .doing(|| format!("mount a private {}", at.display()))
 }
 
-fn bind(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn bind(from: &Path, to: &Path) -> Result<()> {
     mount(
         Some(from),
         to,
@@ -52,13 +54,13 @@ fn bind(from: &Path, to: &Path) -> Result<()> {
 /// Makes `directory` private and empty without creating anything on the real file system: where it
 /// does not exist, its nearest existing parent is replaced by a mirror in which it can be made.
 fn private(directory: &Path) -> Result<()> {
-    if directory.is_dir() {
-        return tmpfs(directory);
+    if !directory.is_dir() {
+        if let Some(parent) = directory.ancestors().skip(1).find(|parent| parent.is_dir()) {
+            mirror(parent)?;
+        }
+        fs::create_dir_all(directory).doing(|| format!("create {}", directory.display()))?;
     }
-    if let Some(parent) = directory.ancestors().skip(1).find(|parent| parent.is_dir()) {
-        mirror(parent)?;
-    }
-    fs::create_dir_all(directory).doing(|| format!("create {}", directory.display()))
+    tmpfs(directory)
 }
 
 /// Replaces a directory by a writable one that shows the same entries.

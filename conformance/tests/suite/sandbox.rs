@@ -110,6 +110,18 @@ sandboxed! {
         Netns::create(lab.host.sandbox(), "c1").unwrap();
     }
 
+    fn the_machines_own_files_are_read_only(_lab) {
+        let plugins = super::support::plugins();
+        for directory in [Path::new("/"), Path::new("/etc"), Path::new(env!("CARGO_MANIFEST_DIR")), &plugins] {
+            let file = directory.join("from-a-sandbox");
+            let refused = std::fs::write(&file, "x");
+            // Where the directory is a mirror in memory, writing works and reaches nobody.
+            if refused.is_ok() {
+                assert_eq!(directory, Path::new("/etc"), "{}", file.display());
+            }
+        }
+    }
+
     fn the_state_directories_are_private_and_empty(_lab) {
         for directory in ["/var/lib/cni", "/etc/cni", "/run/lock"] {
             assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0, "{directory}");
