@@ -42,7 +42,8 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     };
     masquerade::apply(&mut transaction, config, &owner, &result)?;
     if !config.disable_container_interface {
-        settle(&transaction, config, &veth, &result)?;
+        let gateway = vlan_gateway.as_ref().unwrap_or(&bridge);
+        settle(&transaction, &bridge, &veth, gateway, &result)?;
     }
     describe(&mut result, request, &bridge, &veth, vlan_gateway);
     Ok(Added::new(result, transaction))
@@ -166,15 +167,31 @@ fn provide_vlan_gateway(
 }
 
 /// Waits until traffic flows, and tells the neighbours who holds the addresses now.
-fn settle(world: &World, config: &Config, veth: &Veth, result: &CniResult) -> Result<(), Error> {
+fn settle(
+    world: &World,
+    bridge: &Link,
+    veth: &Veth,
+    gateway: &Link,
+    result: &CniResult,
+) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
     world.host.wait_running(&veth.host, deadline)?;
-    if config.enabledad {
+    // A bridge or gateway interface made just now drops what the host sends until its carrier is noticed. With a
+    // spanning tree there is none before the forward delay is over, which is not ours to wait for.
+    if !bridge.stp {
+        world.host.wait_running(gateway, deadline)?;
+    }
+    // The kernel begins to take packets to an IPv6 address in, also to one that needs no detection, a moment
+    // after it was added.
+    if result.ips.iter().any(|ip| ip.address.is_ipv6()) {
         let ours =
             |address: &netlink::Address| result.ips.iter().any(|ip| ip.address == address.ip);
         world
             .container
             .wait_settled(&veth.container, ours, deadline)?;
+        let gateways = gateway::addresses(result);
+        let ours = |address: &netlink::Address| gateways.contains(&address.ip);
+        world.host.wait_settled(gateway, ours, deadline)?;
     }
     // With `arp_notify` and `ndisc_notify` on, the kernel announces every address of a link whose MAC
     // address is set, be it to the same value. It does so when the link goes up, too, but then the port
