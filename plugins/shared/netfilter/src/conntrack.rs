@@ -17,6 +17,9 @@ const SUBSYSTEM: u8 = 1;
 /// `IPCTNL_MSG_CT_GET` and `IPCTNL_MSG_CT_DELETE`.
 const GET: u8 = 1;
 const DELETE: u8 = 2;
+/// `IPCTNL_MSG_CT_GET_STATS`, and `CTA_STATS_GLOBAL_ENTRIES` in its answer.
+const GET_STATS: u8 = 5;
+const STATS_ENTRIES: u16 = 1;
 
 /// `CTA_` attributes of an entry.
 const TUPLE_ORIG: u16 = 1;
@@ -37,8 +40,9 @@ const IP_V6_DST: u16 = 4;
 /// `CTA_PROTO_` attributes.
 const PROTO_NUM: u16 = 1;
 const PROTO_DST_PORT: u16 = 3;
-/// Kernel-side filter on the protocol and the destination port of the original direction.
-const FILTER_PROTOCOL_AND_PORT: u32 = 1 << 3 | 1 << 5;
+/// Kernel-side filter on the protocol and on the destination port of the original direction.
+const FILTER_PROTOCOL: u32 = 1 << 3;
+const FILTER_PORT: u32 = 1 << 5;
 
 /// Which flows to a published port are meant.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +56,17 @@ pub enum Flows<'a> {
 }
 
 impl Flows<'_> {
+    /// Whether there can be such flows of that family. A flow to a container has the family of one of its addresses,
+    /// and so has one that would have been translated to it.
+    fn concern(self, family: Family) -> bool {
+        match self {
+            Self::NotTo(addresses) | Self::To(addresses) => addresses
+                .iter()
+                .any(|address| is_of_family(*address, family)),
+            Self::All => true,
+        }
+    }
+
     fn include(self, answering: IpAddr) -> bool {
         match self {
             Self::NotTo(addresses) => !addresses.contains(&answering),
@@ -75,48 +90,84 @@ struct Entry {
 }
 
 /// Deletes the UDP entries of published ports and no others. Returns how many there were.
+///
+/// The kernel finds them by walking its whole table, which takes some 10 ms on a host of usual size however few
+/// entries there are. So it walks once for all ports, only for address families that matter, and not at all
+/// where this network namespace has no entry.
 pub(crate) fn forget(
     socket: &mut Socket,
     ports: &[PublishedPort],
     flows: Flows<'_>,
 ) -> Result<usize> {
-    let mut count = 0;
-    let mut local = None;
-    for port in ports.iter().filter(|port| port.protocol == Protocol::Udp) {
-        let local = match &local {
-            Some(known) => known,
-            None => local.insert(local_addresses()?),
-        };
-        for family in families(port.host_ip) {
-            let entries = entries(socket, family, port.host_port)?;
-            for entry in entries
-                .iter()
-                .filter(|entry| is_of(entry, port, local) && flows.include(entry.answering))
-            {
-                delete(socket, entry)?;
-                count += 1;
+    let ports: Vec<_> = ports
+        .iter()
+        .filter(|port| port.protocol == Protocol::Udp)
+        .collect();
+    if ports.is_empty() || count(socket)? == Some(0) {
+        return Ok(0);
+    }
+    let mut forgotten = 0;
+    let mut local = Local::default();
+    for family in [Family::Ip, Family::Ip6] {
+        let here: Vec<_> = ports
+            .iter()
+            .filter(|port| port.host_ip.is_none_or(|ip| is_of_family(ip, family)))
+            .collect();
+        if here.is_empty() || !flows.concern(family) {
+            continue;
+        }
+        let number = here.first().map(|port| port.host_port);
+        let single = number.filter(|number| here.iter().all(|port| port.host_port == *number));
+        for entry in entries(socket, family, single)? {
+            let ours = here.iter().try_fold(false, |known, port| {
+                Ok::<_, Error>(known || is_of(&entry, port, &mut local)?)
+            })?;
+            if ours && flows.include(entry.answering) {
+                delete(socket, &entry)?;
+                forgotten += 1;
             }
         }
     }
-    Ok(count)
+    Ok(forgotten)
 }
 
-fn families(host_ip: Option<IpAddr>) -> Vec<Family> {
-    match host_ip {
-        Some(IpAddr::V4(_)) => vec![Family::Ip],
-        Some(IpAddr::V6(_)) => vec![Family::Ip6],
-        None => vec![Family::Ip, Family::Ip6],
-    }
+/// How many entries this network namespace has, if the kernel tells.
+fn count(socket: &mut Socket) -> Result<Option<u32>> {
+    let request = Request::of(SUBSYSTEM, GET_STATS, Family::Unspec, 0);
+    socket.get(request, "number of conntrack entries", |_, body| {
+        Reader::new(body).get(STATS_ENTRIES)?.u32()
+    })
+}
+
+fn is_of_family(address: IpAddr, family: Family) -> bool {
+    address.is_ipv4() == (family == Family::Ip)
 }
 
 /// Whether the flow was sent to the published port. Flows that only pass through the host (everybody's name
 /// queries, when the port is 53) were sent elsewhere.
-fn is_of(entry: &Entry, port: &PublishedPort, local: &[IpAddr]) -> bool {
-    let to_us = match port.host_ip.filter(|ip| !ip.is_unspecified()) {
-        Some(exact) => entry.destination == exact,
-        None => entry.destination.is_loopback() || local.contains(&entry.destination),
-    };
-    to_us && entry.port == port.host_port && entry.protocol == Protocol::Udp.number()
+fn is_of(entry: &Entry, port: &PublishedPort, local: &mut Local) -> Result<bool> {
+    if entry.port != port.host_port || entry.protocol != Protocol::Udp.number() {
+        return Ok(false);
+    }
+    match port.host_ip.filter(|ip| !ip.is_unspecified()) {
+        Some(exact) => Ok(entry.destination == exact),
+        None => Ok(entry.destination.is_loopback() || local.contains(entry.destination)?),
+    }
+}
+
+/// The addresses of this network namespace, listed when a flow is found that may be ours: the listing grows
+/// with the number of interfaces, and mostly there is no such flow.
+#[derive(Default)]
+struct Local(Option<Vec<IpAddr>>);
+
+impl Local {
+    fn contains(&mut self, address: IpAddr) -> Result<bool> {
+        let all = match &mut self.0 {
+            Some(known) => known,
+            unknown => unknown.insert(local_addresses()?),
+        };
+        Ok(all.contains(&address))
+    }
 }
 
 /// The addresses of this network namespace.
@@ -134,17 +185,21 @@ fn local_addresses() -> Result<Vec<IpAddr>> {
         .collect())
 }
 
-/// The UDP entries with that destination port. Kernels before 5.9 do not filter, so the caller looks as well.
-fn entries(socket: &mut Socket, family: Family, port: u16) -> Result<Vec<Entry>> {
+/// The UDP entries with that destination port, or with any. Kernels before 5.9 do not filter, so the caller looks as
+/// well.
+fn entries(socket: &mut Socket, family: Family, port: Option<u16>) -> Result<Vec<Entry>> {
+    let filter = FILTER_PROTOCOL | port.map_or(0, |_| FILTER_PORT);
     let request = Request::of(SUBSYSTEM, GET, family, 0).with(|w| {
         w.nest(TUPLE_ORIG, |w| {
             w.nest(TUPLE_PROTO, |w| {
                 w.bytes(PROTO_NUM, &[Protocol::Udp.number()]);
-                w.bytes(PROTO_DST_PORT, &port.to_be_bytes());
+                if let Some(port) = port {
+                    w.bytes(PROTO_DST_PORT, &port.to_be_bytes());
+                }
             });
         });
         w.nest(FILTER, |w| {
-            w.bytes(FILTER_ORIG_FLAGS, &FILTER_PROTOCOL_AND_PORT.to_ne_bytes());
+            w.bytes(FILTER_ORIG_FLAGS, &filter.to_ne_bytes());
         });
     });
     socket.dump(&request, "conntrack entries", read_entry)

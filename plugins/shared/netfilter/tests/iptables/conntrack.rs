@@ -117,4 +117,19 @@ sandboxed! {
         assert_eq!(forget(&ports, Flows::NotTo(&container)), 1);
         assert_eq!(left(), ["udp 192.0.2.1:53>10.88.0.2"]);
     }
+
+    /// All ports are looked for at once, in those families only that the container has addresses of.
+    fn of_several_ports_go_together() {
+        sh("ip addr add 192.0.2.1/24 dev lo; ip addr add 2001:db8::1/64 dev lo nodad");
+        let udp = |host_port| port(None, host_port, Protocol::Udp);
+        let container = ["10.88.0.2".parse().unwrap()];
+        assert_eq!(forget(&[udp(53), udp(54)], Flows::All), 0);
+        for dport in [53, 54, 55] {
+            entry("udp", "192.0.2.1", dport, "192.0.2.1");
+            entry("udp", "2001:db8::1", dport, "2001:db8::1");
+        }
+        assert_eq!(forget(&[udp(53), port(Some("192.0.2.1"), 54, Protocol::Udp)], Flows::NotTo(&container)), 2);
+        assert_eq!(forget(&[udp(53), udp(54)], Flows::All), 2);
+        assert_eq!(left(), ["udp 192.0.2.1:55>192.0.2.1", "udp 2001:db8::1:55>2001:db8::1"]);
+    }
 }
