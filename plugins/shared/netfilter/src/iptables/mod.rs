@@ -80,7 +80,12 @@ impl Carrier for Iptables {
                 tag_all(context, variant, owner, &wanted);
                 return Ok(());
             };
-            connmark &= !write::lacks_connmark(&error);
+            if connmark && write::lacks_connmark(&error) {
+                connmark = false;
+                context.warnings.push(format!(
+                    "no connection marks here ({error}): a FORWARD policy of DROP will close published ports"
+                ));
+            }
             failed = Some((edits, error));
         }
         failed.map_or(Ok(()), |(_, error)| Err(error))
