@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use fs2::FileExt;
+use nix::fcntl::OFlag;
 
 use crate::error::{Error, at};
 
@@ -36,7 +37,12 @@ impl fmt::Display for LockHolder {
 /// Opens or creates the lock file: read-only, mode 0750, like the reference set.
 pub(crate) fn open_file(dir: &Path) -> io::Result<File> {
     let path = dir.join(LOCK_FILE);
-    match File::open(&path) {
+    // Opening a pipe that somebody put there would wait for its other end.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(&path);
+    match opened {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         other => return other,
     }

@@ -155,8 +155,10 @@ fn files(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        if !entry.file_type().map_err(failed)?.is_dir() && has_extension(&entry.path(), extensions)
-        {
+        let kind = entry.file_type().map_err(failed)?;
+        // A pipe or a device would keep us waiting.
+        let readable = kind.is_file() || kind.is_symlink();
+        if readable && has_extension(&entry.path(), extensions) {
             files.push(entry.path());
         }
     }

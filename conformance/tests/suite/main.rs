@@ -18,6 +18,7 @@ mod cnitool;
 mod demo;
 mod exec;
 mod faults;
+mod findings;
 mod firewall;
 mod garbage;
 mod host_local;

@@ -230,17 +230,22 @@ fn requested(
         .ips
         .iter()
         .map(|text| (text.as_str(), "runtimeConfig.ips"));
-    from_args
+    let mut requested = Vec::new();
+    for (text, place) in from_args
         .into_iter()
         .chain(from_structured)
         .chain(from_runtime)
-        .map(|(text, place)| {
-            address(text).ok_or_else(|| ConfigError::Requested {
-                text: text.to_owned(),
-                place,
-            })
-        })
-        .collect()
+    {
+        let address = address(text).ok_or_else(|| ConfigError::Requested {
+            text: text.to_owned(),
+            place,
+        })?;
+        // A runtime may say the same in several places.
+        if !requested.contains(&address) {
+            requested.push(address);
+        }
+    }
+    Ok(requested)
 }
 
 /// An address, of which a prefix length is checked and then ignored.

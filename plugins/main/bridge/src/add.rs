@@ -115,6 +115,7 @@ fn lease(
         return Err(Error::NoAddress);
     }
     container::require_mtu(&request.config, &given)?;
+    container::require_gateways(&given)?;
     if request.config.gateway() {
         gateway::require_ipv6(
             request.network.as_str(),
@@ -177,8 +178,10 @@ fn settle(
     let deadline = Instant::now() + PATIENCE;
     world.host.wait_running(&veth.host, deadline)?;
     // A bridge or gateway interface made just now drops what the host sends until its carrier is noticed. With a
-    // spanning tree there is none before the forward delay is over, which is not ours to wait for.
-    if !bridge.stp {
+    // spanning tree there is none before the forward delay is over, which is not ours to wait for. One that was
+    // made before and had its carrier then gets no further notice, so its state may stay "unknown".
+    let gateway_is_new = world.bridge_is_new || gateway.index != bridge.index;
+    if !bridge.stp && (gateway_is_new || !gateway.carrier) {
         world.host.wait_running(gateway, deadline)?;
     }
     // The kernel begins to take packets to an IPv6 address in, also to one that needs no detection, a moment

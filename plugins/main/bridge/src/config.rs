@@ -15,6 +15,9 @@ use crate::error::Error;
 /// The highest VLAN ID (IEEE 802.1Q; 0 and 4095 are reserved).
 const VLAN_MAX: i64 = 4094;
 
+/// The smallest MTU that an interface can have, in bytes (RFC 791, section 3.2).
+const MTU_MIN: i64 = 68;
+
 /// The keys that this plugin reads. Field by field as in the reference set.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -152,6 +155,9 @@ impl Config {
         self.bridge_name()?;
         self.vlans()?;
         self.masquerade_backend()?;
+        if (1..MTU_MIN).contains(&self.mtu) {
+            return Err(Error::Mtu(self.mtu));
+        }
         if has_ipam && self.disable_container_interface {
             return Err(Error::IpamOnDisabledInterface);
         }

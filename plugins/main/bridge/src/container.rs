@@ -26,6 +26,19 @@ pub fn require_mtu(config: &Config, result: &CniResult) -> Result<(), Error> {
     }
 }
 
+/// Refuses a route whose gateway is of another family than its destination.
+pub fn require_gateways(result: &CniResult) -> Result<(), Error> {
+    for route in &result.routes {
+        if let Some(gateway) = route.gw.filter(|gw| gw.is_ipv4() != route.dst.is_ipv4()) {
+            return Err(Error::GatewayFamily {
+                dst: route.dst,
+                gateway,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Gives the container's end everything that IPAM said, and sets it up.
 pub fn configure(
     container: &Handle,

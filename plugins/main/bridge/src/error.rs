@@ -1,5 +1,7 @@
 //! What can go wrong in `bridge`.
 
+use std::net::IpAddr;
+
 use cni_types::code;
 use ipnetwork::IpNetwork;
 use skel::{DelegateError, PluginError};
@@ -58,6 +60,17 @@ pub enum Error {
     /// IPAM gave no address.
     #[error("IPAM plugin returned missing IP config")]
     NoAddress,
+    /// `mtu` is too small for any packet.
+    #[error("invalid mtu {0}: an interface needs at least 68 bytes")]
+    Mtu(i64),
+    /// A route leads to a router of another family.
+    #[error("route to {dst} cannot go through {gateway}: they are not of the same IP family")]
+    GatewayFamily {
+        /// The destination.
+        dst: IpNetwork,
+        /// The router.
+        gateway: IpAddr,
+    },
     /// The configured MTU rules IPv6 out.
     #[error("mtu {mtu} is too small for the address {address}: IPv6 needs at least 1280 bytes")]
     MtuTooSmall {
@@ -132,11 +145,14 @@ impl PluginError for Error {
             | Self::VlanId(_)
             | Self::Trunk(_)
             | Self::Mac { .. }
+            | Self::Mtu(_)
+            | Self::GatewayFamily { .. }
             | Self::MtuTooSmall { .. }
             | Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
             Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
                 code::INVALID_NETNS
             }
+            Self::Netfilter(netfilter::Error::Unavailable { .. }) => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
             Self::NotReady(_) => code::PLUGIN_NOT_AVAILABLE,
             _ => code::INTERNAL,

@@ -13,6 +13,8 @@ pub struct World {
     pub host: Handle,
     /// The container's.
     pub container: Handle,
+    /// Whether the bridge was made in this call.
+    pub bridge_is_new: bool,
     /// The host's packet filter, opened when something is wanted of it.
     filter: Option<Netfilter>,
 }
@@ -24,6 +26,7 @@ impl World {
         Ok(Self {
             host: Handle::host()?,
             container: Handle::open(&netns)?,
+            bridge_is_new: false,
             filter: None,
         })
     }

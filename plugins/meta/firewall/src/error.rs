@@ -34,6 +34,7 @@ impl PluginError for Error {
             Self::NoPrevResult | Self::IngressPolicy(_) | Self::NoBridge => {
                 code::INVALID_NETWORK_CONFIG
             }
+            Self::Netfilter(netfilter::Error::Unavailable { .. }) => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
             Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
             Self::Netfilter(_) => code::INTERNAL,

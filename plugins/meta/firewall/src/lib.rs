@@ -69,16 +69,22 @@ impl Plugin for Firewall {
         let owner = owner(request);
         let mut filter = open()?;
         let asked = request.config.backend();
-        filter.verify_any(asked, Kinds::ADMIT, &owner, &wanted.admit)?;
-        if !wanted.confine.is_empty() {
-            filter.verify_any(
-                asked.map(confining),
-                Kinds::CONFINE,
-                &owner,
-                &wanted.confine,
-            )?;
+        let chosen = filter.choose(asked, Kinds::ADMIT)?;
+        let Err(error) = wanted.verify(&mut filter, chosen, &owner) else {
+            return Ok(());
+        };
+        // What fitted the host when the container came need not be what fits it today. But where a FORWARD
+        // chain drops the rest by now, rules elsewhere do not help the container any more.
+        let elsewhere = asked.is_none() && !filter.forward_is_closed();
+        let others = Backend::ALL
+            .into_iter()
+            .filter(|other| elsewhere && *other != chosen);
+        for other in others {
+            if wanted.verify(&mut filter, other, &owner).is_ok() {
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(error.into())
     }
 
     fn reapply(request: &Request<Config>) -> Result<(), Error> {
@@ -110,6 +116,11 @@ impl Plugin for Firewall {
         let mut filter = open()?;
         let backend = filter.choose(request.config.backend(), Kinds::ADMIT)?;
         let not_ready = |backend| move |source| Error::NotReady { backend, source };
+        if backend == Backend::Nftables && filter.forward_is_closed() {
+            skel::log::warn(format_args!(
+                "firewall: the policy of the iptables FORWARD chain is DROP, which rules of nftables cannot lift"
+            ));
+        }
         filter
             .status(backend, Kinds::ADMIT)
             .map_err(not_ready(backend))?;
@@ -165,6 +176,19 @@ impl Wanted {
             .into_iter()
             .filter(|(_, intents)| !intents.is_empty())
             .collect()
+    }
+}
+
+impl Wanted {
+    fn verify(
+        &self,
+        filter: &mut Netfilter,
+        backend: Backend,
+        owner: &Owner,
+    ) -> netfilter::Result<()> {
+        self.by_backend(backend)
+            .iter()
+            .try_for_each(|(backend, intents)| filter.verify(*backend, owner, intents))
     }
 }
 

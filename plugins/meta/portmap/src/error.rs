@@ -95,6 +95,7 @@ impl PluginError for Error {
             | Self::Netfilter(
                 netfilter::Error::Invalid { .. } | netfilter::Error::PortRepeated { .. },
             ) => code::INVALID_NETWORK_CONFIG,
+            Self::Netfilter(netfilter::Error::Unavailable { .. }) => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
             Self::NotReady { .. } => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(_) | Self::Netlink(_) | Self::RouteLocalnet(_) => code::INTERNAL,

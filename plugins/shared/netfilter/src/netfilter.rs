@@ -127,6 +127,14 @@ impl Netfilter {
         {
             return Ok(Backend::Iptables);
         }
+        if filtered_by_iptables && self.forward_is_closed() {
+            return Err(Error::Unavailable {
+                what: "a way through the FORWARD chain".to_owned(),
+                reason: "its policy is DROP, and the tool to add rules there is not installed; install the \
+                         package iptables"
+                    .to_owned(),
+            });
+        }
         if filtered_by_iptables {
             self.warnings.push(
                 "this host filters forwarded packets with iptables, but the tool to add rules there is not \
@@ -135,6 +143,12 @@ impl Netfilter {
             );
         }
         Ok(Backend::Nftables)
+    }
+
+    /// Whether the policy of an iptables FORWARD chain is DROP: then only a rule in that very chain lets container
+    /// traffic through. (Of legacy tables this cannot be told without their tool.)
+    pub fn forward_is_closed(&mut self) -> bool {
+        iptables::forward_is_closed(&mut self.socket)
     }
 
     /// Makes everything wanted for the owner, or nothing. Repeating it replaces what the owner had of these kinds.

@@ -167,6 +167,15 @@ pub(crate) fn forwards(socket: &mut Socket) -> bool {
         .any(|table| table == FILTER)
 }
 
+/// Whether a FORWARD chain of either family drops what no rule accepts.
+pub(crate) fn forward_is_closed(socket: &mut Socket) -> bool {
+    const DROP: u32 = 0;
+    Family::ALL.into_iter().any(|family| {
+        let chain = socket.chain(family.nfnl(), FILTER, admit::FORWARD);
+        matches!(chain, Ok(Some(chain)) if chain.hook.is_some() && chain.policy == Some(DROP))
+    })
+}
+
 /// Whether the tools to write rules are there.
 pub(crate) fn installed(socket: &mut Socket) -> bool {
     tool::find(Variant::live(socket), Family::V4, Purpose::Restore).is_some()

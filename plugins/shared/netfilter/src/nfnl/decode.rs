@@ -7,6 +7,9 @@ use super::objects::{Chain, Data, Element, Expr, Hook, Rule, Set, Table, Verdict
 use super::socket::Socket;
 use crate::error::Result;
 
+/// `NFT_NAME_MAXLEN` (linux/netfilter/nf_tables.h): bytes of a name with its terminating zero.
+const NAME_MAX: usize = 256;
+
 impl Socket {
     /// All tables of a family ([`Family::Unspec`] for all families).
     pub fn tables(&mut self, family: Family) -> Result<Vec<Table>> {
@@ -36,8 +39,11 @@ impl Socket {
         Ok(chains)
     }
 
-    /// One chain.
+    /// One chain. A name that is too long for the kernel is no chain's.
     pub fn chain(&mut self, family: Family, table: &str, name: &str) -> Result<Option<Chain>> {
+        if name.len() >= NAME_MAX {
+            return Ok(None);
+        }
         let request = Request::nftables(msg::GETCHAIN, family, 0).with(|w| {
             w.text(chain::TABLE, table).text(chain::NAME, name);
         });
