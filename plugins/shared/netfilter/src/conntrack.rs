@@ -44,6 +44,10 @@ const PROTO_DST_PORT: u16 = 3;
 const FILTER_PROTOCOL: u32 = 1 << 3;
 const FILTER_PORT: u32 = 1 << 5;
 
+/// The entries of the thread's network namespace as text, and how many of them are worth reading there.
+const LIST: &str = "/proc/thread-self/net/nf_conntrack";
+const LISTED_MAX: u32 = 2000;
+
 /// Which flows to a published port are meant.
 #[derive(Debug, Clone, Copy)]
 pub enum Flows<'a> {
@@ -91,9 +95,9 @@ struct Entry {
 
 /// Deletes the UDP entries of published ports and no others. Returns how many there were.
 ///
-/// The kernel finds them by walking its whole table, which takes some 10 ms on a host of usual size however few
-/// entries there are. So it walks once for all ports, only for address families that matter, and not at all
-/// where this network namespace has no entry.
+/// The kernel finds them by walking its whole table under a lock for each bucket, which takes some 10 ms on a host of
+/// usual size however few entries there are. So it walks once for all ports, only for address families that
+/// matter, and not at all where the entries are few enough to see that none is of these ports.
 pub(crate) fn forget(
     socket: &mut Socket,
     ports: &[PublishedPort],
@@ -103,7 +107,7 @@ pub(crate) fn forget(
         .iter()
         .filter(|port| port.protocol == Protocol::Udp)
         .collect();
-    if ports.is_empty() || count(socket)? == Some(0) {
+    if ports.is_empty() || none_listed(count(socket)?, &ports) {
         return Ok(0);
     }
     let mut forgotten = 0;
@@ -137,6 +141,26 @@ fn count(socket: &mut Socket) -> Result<Option<u32>> {
     socket.get(request, "number of conntrack entries", |_, body| {
         Reader::new(body).get(STATS_ENTRIES)?.u32()
     })
+}
+
+/// Whether the entries, if they are few, can be seen to have none of these ports. Their listing as text takes no lock
+/// for an empty bucket, but the more for each entry. Not every kernel has it.
+fn none_listed(count: Option<u32>, ports: &[&PublishedPort]) -> bool {
+    match count {
+        Some(0) => true,
+        Some(1..=LISTED_MAX) => std::fs::read_to_string(LIST)
+            .is_ok_and(|list| !ports.iter().any(|port| lists(&list, port.host_port))),
+        _ => false,
+    }
+}
+
+/// Whether a listing has a UDP entry with that destination port in either direction.
+fn lists(list: &str, port: u16) -> bool {
+    let wanted = format!("dport={port}");
+    let of_udp = |line: &&str| line.contains("udp");
+    list.lines()
+        .filter(of_udp)
+        .any(|line| line.split(' ').any(|word| word == wanted))
 }
 
 fn is_of_family(address: IpAddr, family: Family) -> bool {
@@ -256,5 +280,15 @@ mod tests {
         fn any_entry_is_survived(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             read_entry(Family::Ip, &bytes);
         }
+    }
+
+    #[test]
+    fn a_listing_is_read() {
+        let list = "ipv4     2 udp      17 29 src=198.51.100.9 dst=192.0.2.1 sport=4000 dport=530 [UNREPLIED] \
+                    src=10.88.0.2 dst=198.51.100.9 sport=53 dport=4000 mark=0 zone=0 use=2\n\
+                    ipv4     2 tcp      6 299 ESTABLISHED src=198.51.100.9 dst=192.0.2.1 sport=1 dport=80 src=192.0.2.1 \
+                    dst=198.51.100.9 sport=80 dport=1 [ASSURED] mark=0 zone=0 use=2\n";
+        assert!(lists(list, 530) && lists(list, 4000));
+        assert!(!lists(list, 53) && !lists(list, 80));
     }
 }

@@ -31,10 +31,17 @@ pub(crate) struct Wanted {
 pub(crate) fn apply(plan: &mut Plan<'_, '_>, owner: &Owner, wanted: &[Wanted]) -> Result<()> {
     let chain = names::masquerade_chain(&owner.network, &owner.container_id);
     let ours = |address: IpAddr| wanted.iter().any(|w| w.source.ip() == address);
-    let others = plan.view.chain(NAT, &chain)?.is_some()
-        && jumps(plan, &chain)?
-            .iter()
-            .any(|jump| jump.rule.source_host().is_some_and(|a| !ours(a)));
+    if plan.view.chain(NAT, &chain)?.is_none() {
+        // Nothing leads to a chain that is not there, so the many jumps to other chains need not be read.
+        fill(plan, owner, &chain, wanted)?;
+        for rule in jump_rules(owner, &chain, wanted) {
+            plan.add(NAT, POSTROUTING, Place::Last, rule);
+        }
+        return Ok(());
+    }
+    let others = jumps(plan, &chain)?
+        .iter()
+        .any(|jump| jump.rule.source_host().is_some_and(|a| !ours(a)));
     if others {
         join(plan, owner, &chain, wanted)?;
     } else {
@@ -101,13 +108,17 @@ fn chain_rules(family: Family, owner: &Owner, wanted: &[Wanted]) -> Vec<Rule> {
     rules
 }
 
-/// The rules that send the addresses' packets to the chain.
+/// The rules that send the addresses' packets to the chain, each once.
 fn jump_rules(owner: &Owner, chain: &str, wanted: &[Wanted]) -> Vec<Rule> {
     let comment = names::masquerade_comment(&owner.network, &owner.container_id);
-    let hosts = wanted.iter().filter_map(|w| Family::host(w.source.ip()));
-    hosts
-        .map(|host| Rule::jump(chain).from(host).comment(&comment))
-        .collect()
+    let mut rules: Vec<Rule> = Vec::new();
+    for host in wanted.iter().filter_map(|w| Family::host(w.source.ip())) {
+        let rule = Rule::jump(chain).from(host).comment(&comment);
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    rules
 }
 
 /// The rule that says whose an address is. It decides nothing.
