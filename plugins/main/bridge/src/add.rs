@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use cni_types::result::{CniResult, Interface};
 use netfilter::Owner;
-use netlink::{Link, LinkChange, MacAddr, Veth};
+use netlink::sysctl::Writer;
+use netlink::{Link, LinkChange, MacAddr, Veth, VethEnd};
 use skel::{Added, Delegate, Request, Transaction, log};
 
 use crate::config::{Config, PortVlans};
@@ -33,9 +34,11 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
         veth.host.name, bridge.name
     ));
 
-    if !config.disable_container_interface {
-        container::configure(&transaction.container, config, &veth.container, &result)?;
-    }
+    let announcing = if config.disable_container_interface {
+        Vec::new()
+    } else {
+        container::configure(&transaction.container, config, &veth.container, &result)?
+    };
     let vlan_gateway = match vlans.access {
         Some(vid) => provide_vlan_gateway(&mut transaction, config, &bridge, &vlans, vid, &result)?,
         None => None,
@@ -44,6 +47,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     if !config.disable_container_interface {
         let gateway = vlan_gateway.as_ref().unwrap_or(&bridge);
         settle(&transaction, &bridge, &veth, gateway, &result)?;
+        announce(&transaction, &veth.container, announcing)?;
     }
     describe(&mut result, request, &bridge, &veth, vlan_gateway);
     Ok(Added::new(result, transaction))
@@ -167,7 +171,7 @@ fn provide_vlan_gateway(
     Ok(Some(gateway))
 }
 
-/// Waits until traffic flows, and tells the neighbours who holds the addresses now.
+/// Waits until traffic flows.
 fn settle(
     world: &World,
     bridge: &Link,
@@ -196,12 +200,22 @@ fn settle(
         let ours = |address: &netlink::Address| gateways.contains(&address.ip);
         world.host.wait_settled(gateway, ours, deadline)?;
     }
-    // With `arp_notify` and `ndisc_notify` on, the kernel announces every address of a link whose MAC
-    // address is set, be it to the same value. It does so when the link goes up, too, but then the port
-    // does not forward yet. Sending the frames ourselves would cost an RCU grace period (10 ms and more)
-    // when the packet socket is closed.
-    let again = LinkChange::new().mac(veth.container.mac);
-    Ok(world.container.change_link(&veth.container, &again)?)
+    Ok(())
+}
+
+/// Tells the neighbours who holds the addresses now.
+///
+/// With `arp_notify` and `ndisc_notify` on, the kernel announces every address of a link whose MAC address is set,
+/// be it to the same value. Sending the frames ourselves would cost an RCU grace period (10 ms and more) when the
+/// packet socket is closed.
+fn announce(world: &World, end: &VethEnd, switches: Vec<Writer>) -> Result<(), Error> {
+    for mut switch in switches {
+        if let Err(error) = switch.write("1") {
+            log::debug(format_args!("{error}"));
+        }
+    }
+    let again = LinkChange::new().mac(end.mac);
+    Ok(world.container.change_link(end, &again)?)
 }
 
 /// Lists the interfaces, and ties the addresses to the container's.

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use cni_types::result::{CniResult, Ip, Route};
 use ipnetwork::IpNetwork;
-use netlink::{Handle, LinkChange, NewAddress, NewRoute, Request, VethEnd, scope, sysctl};
+use netlink::sysctl::{Conf, Writer};
+use netlink::{Handle, LinkChange, NewAddress, NewRoute, Request, VethEnd, scope};
 use skel::log;
 
 use crate::config::Config;
@@ -39,18 +40,24 @@ pub fn require_gateways(result: &CniResult) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives the container's end everything that IPAM said, and sets it up.
+/// Gives the container's end everything that IPAM said, and sets it up. Returns the switches that make the kernel
+/// announce the link's addresses when its MAC address is set.
+///
+/// They stay off until then: the kernel would announce the addresses when the link goes up, too, when the port does
+/// not forward yet or, if it does, to every container on the bridge once more.
 pub fn configure(
     container: &Handle,
     config: &Config,
     end: &VethEnd,
     result: &CniResult,
-) -> Result<(), Error> {
+) -> Result<Vec<Writer>, Error> {
     // Without IPAM the interface belongs to whoever gives it an address, settings included.
-    if !result.ips.is_empty() {
+    let announcing = if result.ips.is_empty() {
+        Vec::new()
+    } else {
         let ipv6 = result.ips.iter().any(|ip| ip.address.is_ipv6());
-        container.inside(|| settings(config, &end.name, ipv6))??;
-    }
+        container.inside(|| settings(config, &end.name, ipv6))??
+    };
     let mut requests: Vec<Request> = result
         .ips
         .iter()
@@ -65,7 +72,7 @@ pub fn configure(
             other => other?,
         }
     }
-    Ok(())
+    Ok(announcing)
 }
 
 fn address(config: &Config, ip: &Ip) -> NewAddress {
@@ -78,44 +85,47 @@ fn address(config: &Config, ip: &Ip) -> NewAddress {
     }
 }
 
-/// The interface's settings, written before it goes up. The thread stands in the container.
-fn settings(config: &Config, ifname: &str, ipv6: bool) -> netlink::Result<()> {
-    let wanted = [
-        (
-            "ipv6",
-            "accept_ra",
-            if config.accept_ra { "1" } else { "0" },
-        ),
-        ("ipv6", "autoconf", if config.accept_ra { "1" } else { "0" }),
-        (
-            "ipv6",
-            "enhanced_dad",
-            if config.enabledad { "1" } else { "" },
-        ),
-        (
-            "ipv6",
-            "accept_dad",
-            if config.enabledad { "1" } else { "0" },
-        ),
-        ("ipv4", "arp_notify", "1"),
-        ("ipv6", "ndisc_notify", "1"),
-    ];
-    for (family, key, value) in wanted.into_iter().filter(|(_, _, value)| !value.is_empty()) {
-        // A kernel without IPv6 has no such settings; there is nothing to switch then.
-        if let Err(error) =
-            sysctl::conf(family, ifname, key).and_then(|path| sysctl::write(&path, value))
-        {
+/// The interface's settings, written before it goes up, and the switches for later. The thread stands in the
+/// container.
+fn settings(config: &Config, ifname: &str, ipv6: bool) -> netlink::Result<Vec<Writer>> {
+    let mut announcing = Vec::new();
+    match Conf::open("ipv4", ifname).and_then(|conf| conf.writer("arp_notify")) {
+        Ok(switch) => announcing.push(switch),
+        Err(error) => log::debug(format_args!("{error}")),
+    }
+    let switch = |conf: &Conf, key: &str, value: &str| {
+        conf.write(key, value).unwrap_or_else(|error| {
             log::debug(format_args!("{error}"));
+        });
+    };
+    let conf = match Conf::open("ipv6", ifname) {
+        Ok(conf) => conf,
+        // A kernel without IPv6 has no such settings; there is nothing to switch then.
+        Err(error) if !ipv6 => {
+            log::debug(format_args!("{error}"));
+            return Ok(announcing);
         }
+        Err(error) => return Err(error),
+    };
+    let routers = if config.accept_ra { "1" } else { "0" };
+    switch(&conf, "accept_ra", routers);
+    switch(&conf, "autoconf", routers);
+    if config.enabledad {
+        switch(&conf, "enhanced_dad", "1");
     }
+    switch(
+        &conf,
+        "accept_dad",
+        if config.enabledad { "1" } else { "0" },
+    );
+    announcing.extend(conf.writer("ndisc_notify").ok());
     if ipv6 {
-        for link in ["lo", ifname] {
-            sysctl::ensure(&sysctl::conf("ipv6", link, "disable_ipv6")?, "0")?;
-        }
+        Conf::open("ipv6", "lo")?.ensure("disable_ipv6", "0")?;
+        conf.ensure("disable_ipv6", "0")?;
         // The address outlives a workload that takes its interface down and up again.
-        sysctl::write(&sysctl::conf("ipv6", ifname, "keep_addr_on_down")?, "1")?;
+        conf.write("keep_addr_on_down", "1")?;
     }
-    Ok(())
+    Ok(announcing)
 }
 
 /// The result's routes as the kernel wants them. A route without a gateway goes through the gateway of its

@@ -2,7 +2,7 @@
 
 use netfilter::{ApplyOptions, Backend, Hints, Intent, Kinds, Owner};
 use netlink::{Handle, Link, LinkChange, MacAddr, NewVeth, Veth};
-use skel::Transaction;
+use skel::{Transaction, log};
 
 use crate::config::{Config, PortVlans};
 use crate::error::Error;
@@ -101,7 +101,17 @@ pub fn set_up(
         .hairpin(config.hairpin_mode == Some(true))
         .isolated(config.port_isolation)
         .up(true);
-    Ok(transaction.host.change_link(&veth.host, &change)?)
+    // A port's own link-local address is of no use to anybody, but every change of a link makes the kernel go
+    // through the routes of all such addresses, and every container would hear of each new one.
+    let requests = [
+        LinkChange::new().no_link_local().request(&veth.host)?,
+        change.request(&veth.host)?,
+    ];
+    let mut verdicts = transaction.host.execute_each(&requests)?.into_iter();
+    if let Some(Err(error)) = verdicts.next() {
+        log::debug(format_args!("{error}"));
+    }
+    verdicts.try_for_each(|verdict| Ok(verdict?))
 }
 
 /// What `macspoofchk` asks of the packet filter.

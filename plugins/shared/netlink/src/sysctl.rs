@@ -1,8 +1,12 @@
 //! Kernel settings of one namespace, under `/proc/sys/net`.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -88,6 +92,93 @@ impl Handle {
     /// As [`write`] and [`Handle::inside`].
     pub fn write_sysctl(&self, path: &Path, value: &str) -> Result<()> {
         self.inside(|| write(path, value))?
+    }
+}
+
+/// The settings of one link and address family, as `/proc/sys/net/ipv6/conf/eth0`.
+///
+/// The kernel keeps the directories of all namespaces in one list to be searched, so finding one takes longer the
+/// more namespaces have been looked into. Here that is done once for all settings of the link.
+#[derive(Debug)]
+pub struct Conf {
+    directory: File,
+    path: PathBuf,
+}
+
+impl Conf {
+    /// Those of the namespace the thread stands in; it must still stand there when they are used.
+    ///
+    /// # Errors
+    /// As [`path`]; [`is_not_found`](Error::is_not_found) if there is no such link or the kernel lacks the family.
+    pub fn open(family: &str, link: &str) -> Result<Self> {
+        let path = path(&["net", family, "conf", link])?;
+        refuse_if_stranded(&path)?;
+        let directory = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlag::O_PATH | OFlag::O_DIRECTORY).bits())
+            .open(&path)
+            .map_err(|source| failed("open", &path, source))?;
+        Ok(Self { directory, path })
+    }
+
+    /// Writes a setting.
+    ///
+    /// # Errors
+    /// As [`write`].
+    pub fn write(&self, key: &str, value: &str) -> Result<()> {
+        self.writer(key)?.write(value)
+    }
+
+    /// Writes a setting unless it has the value already.
+    ///
+    /// # Errors
+    /// As [`ensure`].
+    pub fn ensure(&self, key: &str, value: &str) -> Result<()> {
+        let path = self.path.join(key);
+        let mut text = String::new();
+        self.file(key, OFlag::O_RDONLY)
+            .and_then(|mut file| file.read_to_string(&mut text))
+            .map_err(|source| failed("read", &path, source))?;
+        if text.trim_end_matches('\n') == value {
+            return Ok(());
+        }
+        self.write(key, value)
+    }
+
+    /// A setting to be written later, wherever the thread stands then.
+    ///
+    /// # Errors
+    /// As [`write`].
+    pub fn writer(&self, key: &str) -> Result<Writer> {
+        let path = self.path.join(key);
+        match self.file(key, OFlag::O_WRONLY) {
+            Ok(file) => Ok(Writer { file, path }),
+            Err(source) => Err(failed("write", &path, source)),
+        }
+    }
+
+    fn file(&self, key: &str, flags: OFlag) -> io::Result<File> {
+        let flags = flags | OFlag::O_CLOEXEC;
+        Ok(openat(&self.directory, key, flags, Mode::empty())?.into())
+    }
+}
+
+/// One setting of the namespace in which it was opened.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+}
+
+impl Writer {
+    /// Writes the setting.
+    ///
+    /// # Errors
+    /// As the function [`write`].
+    pub fn write(&mut self, value: &str) -> Result<()> {
+        self.file
+            .write_all(value.as_bytes())
+            .map_err(|source| failed("write", &self.path, source))
     }
 }
 

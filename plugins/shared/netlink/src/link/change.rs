@@ -2,7 +2,8 @@
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    InfoBridgePort, InfoPortData, InfoPortKind, LinkAttribute, LinkFlags,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridgePort, InfoPortData, InfoPortKind,
+    LinkAttribute, LinkFlags,
 };
 use rtnetlink::{LinkMessageBuilder, LinkUnspec};
 
@@ -25,6 +26,7 @@ pub struct LinkChange {
     master: Option<u32>,
     alias: Option<String>,
     tx_queue_len: Option<u32>,
+    no_link_local: bool,
     port: Vec<InfoBridgePort>,
 }
 
@@ -91,6 +93,14 @@ impl LinkChange {
         self
     }
 
+    /// The kernel gives it no IPv6 link-local address of its own accord. To be sent before the link goes up; a
+    /// kernel without IPv6 refuses it.
+    #[must_use]
+    pub fn no_link_local(mut self) -> Self {
+        self.no_link_local = true;
+        self
+    }
+
     /// For a port of a bridge (already one when this is sent): whether frames may leave by the port they came in on.
     #[must_use]
     pub fn hairpin(mut self, on: bool) -> Self {
@@ -145,7 +155,13 @@ impl LinkChange {
         let master = self.master.map(LinkAttribute::Controller);
         let alias = self.alias.clone().map(LinkAttribute::IfAlias);
         let queue = self.tx_queue_len.map(LinkAttribute::TxQueueLen);
-        [name, mac, mtu, master, alias, queue].into_iter().flatten()
+        let no_address = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+        let inet6 = self
+            .no_link_local
+            .then(|| LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![no_address])]));
+        [name, mac, mtu, master, alias, queue, inet6]
+            .into_iter()
+            .flatten()
     }
 
     /// The most telling word for an error.
