@@ -101,6 +101,20 @@ fn nothing_of_an_owner_stays() {
 }
 
 #[test]
+fn owners_of_every_length_fit() {
+    isolated("owners_of_every_length_fit", || {
+        for length in 1..=100 {
+            let one = owner(&"x".repeat(length));
+            let outcome = apply(&one, &everything(2));
+            assert!(outcome.is_ok(), "an id of {length} bytes: {outcome:?}");
+            remove(&one, Kinds::ALL);
+        }
+        let left = ruleset();
+        assert!(!left.contains("elements"), "{left}");
+    });
+}
+
+#[test]
 fn kinds_are_removed_one_by_one() {
     isolated("kinds_are_removed_one_by_one", || {
         let one = owner("one");

@@ -2,7 +2,7 @@
 //!
 //! The key names the owner and the kind, the userdata holds the comment `nft` shows and, in an entry of our own,
 //! references to the elements and chains. So a removal needs neither a dump nor a memory. A record too long for one
-//! element (256 bytes of userdata) goes on in further ones.
+//! element (254 bytes of userdata) goes on in further ones.
 
 use super::entry::{Key, Slot};
 use super::search;
@@ -15,8 +15,9 @@ use crate::owner::{Holder, Owner};
 
 /// Our entry in the userdata; `nft` passes over types it does not know.
 const REFERENCES: u8 = 0xf1;
-/// NFT_USERDATA_MAXLEN.
-const USERDATA_MAX: usize = 256;
+/// The kernel keeps the length of an element's userdata and its one byte of header in a byte, so it refuses what
+/// NFT_USERDATA_MAXLEN (256) would allow.
+const USERDATA_MAX: usize = 254;
 /// Mark of a chain's name among the references; sets have their own numbers.
 const CHAIN: u8 = 0;
 
