@@ -99,6 +99,9 @@ fn errors(kind: Kind) -> &'static [Errno] {
 
 /// Goes through one line.
 pub fn run(world: &mut World, row: &Row) -> Result<Tally> {
+    if row.first {
+        world.learn_leavings()?;
+    }
     let mut stage = Stage::prepare(world, row)?;
     let counted = stage.count(world)?;
     let cases = cases(row, &counted);
@@ -261,9 +264,13 @@ impl Stage {
     }
 
     fn left(&self, world: &World, added: bool) -> Result<Vec<String>> {
-        // An ADD that succeeded may have taken another backend, whose empty tables stay then.
-        let mut left = if self.row.first || added {
-            world.beyond(&self.before, &self.victim.container_id, added)?
+        let mut left = if self.row.first {
+            let bridge = added || self.previous.is_some();
+            world.beyond_leavings(&self.before, bridge)?
+        } else if added {
+            // It may have taken another backend, whose empty tables stay then.
+            let owner = std::slice::from_ref(&self.victim.container_id);
+            world.beyond(&self.before, owner)?
         } else {
             world.changes(&self.before)?
         };

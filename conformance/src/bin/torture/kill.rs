@@ -92,13 +92,14 @@ struct Arena {
 
 impl Arena {
     fn prepare(world: &mut World, first: bool) -> Result<Self> {
-        world.reset()?;
         if first {
+            world.learn_leavings()?;
             return Ok(Self {
                 start: world.snapshot()?,
                 neighbour: None,
             });
         }
+        world.reset()?;
         let neighbour = world.settle()?;
         Ok(Self {
             start: world.snapshot()?,
@@ -107,10 +108,10 @@ impl Arena {
     }
 
     /// What is left of a victim.
-    fn left(&self, world: &World, victim: &Attachment) -> Result<Vec<String>> {
+    fn left(&self, world: &World) -> Result<Vec<String>> {
         match &self.neighbour {
             Some(_) => world.changes(&self.start),
-            None => world.beyond(&self.start, &victim.container_id, true),
+            None => world.beyond_leavings(&self.start, true),
         }
     }
 }
@@ -132,7 +133,7 @@ impl Round<'_> {
         let mut problems = Vec::new();
         if place.is_some() {
             self.clean(world, arena, &victim, &mut problems)?;
-            problems.extend(arena.left(world, &victim)?);
+            problems.extend(arena.left(world)?);
             problems.extend(world.inside(false)?);
         }
         if problems.is_empty() {
@@ -200,7 +201,7 @@ impl Round<'_> {
             say("CHECK", world.check(victim)?.failed);
         }
         say("DEL", world.del(victim, None)?.failed);
-        problems.extend(arena.left(world, victim)?);
+        problems.extend(arena.left(world)?);
         problems.extend(world.inside(true)?);
         Ok(())
     }

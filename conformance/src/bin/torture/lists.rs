@@ -19,12 +19,12 @@ pub struct List {
     pub iptables: bool,
 }
 
-/// A bridge that uses everything a port can have: VLAN, guard against foreign MAC addresses,
-/// hairpin, isolation; and the nftables backend throughout, closed to other bridges.
+/// A bridge port with a guard against foreign MAC addresses, hairpin mode and isolation; and the
+/// nftables backend throughout, closed to other bridges.
 const GUARDED: &str = r#"{"cniVersion":"1.0.0","name":"guarded","plugins":[
  {"type":"loopback"},
  {"type":"bridge","bridge":"gbr0","isGateway":true,"isDefaultGateway":true,"ipMasq":true,"ipMasqBackend":"nftables",
-  "hairpinMode":true,"macspoofchk":true,"portIsolation":true,"vlan":100,"mtu":1400,
+  "hairpinMode":true,"macspoofchk":true,"portIsolation":true,"mtu":1400,
   "ipam":{"type":"host-local","ranges":[[{"subnet":"10.99.0.0/24"}],[{"subnet":"fd00:99::/64"}]]}},
  {"type":"firewall","backend":"nftables","ingressPolicy":"same-bridge"},
  {"type":"portmap","backend":"nftables","capabilities":{"portMappings":true},"snat":true}]}"#;
@@ -54,7 +54,7 @@ pub const LISTS: [List; 4] = [
     },
     List {
         key: "g",
-        title: "dual stack, nftables; VLAN, MAC guard, hairpin, isolation",
+        title: "dual stack, nftables throughout; MAC guard, hairpin, isolation",
         text: GUARDED,
         bridge: "gbr0",
         iptables: false,

@@ -5,11 +5,13 @@
 //! prints a table and fails if anything was left behind.
 
 mod build;
+mod dice;
 mod fail;
 mod kill;
 mod lists;
 mod reset;
 mod rows;
+mod soak;
 mod trace;
 mod world;
 
@@ -37,6 +39,17 @@ enum Command {
     Kill(Choice),
     /// Every system call and every request to the kernel fails in turn
     Fail(Choice),
+    /// Random commands with kills on a changing set of containers
+    Soak {
+        /// How long
+        #[arg(long, value_name = "N", default_value_t = 1.0)]
+        minutes: f64,
+        /// Where the random numbers start [default: another one each time]
+        #[arg(long)]
+        seed: Option<u64>,
+        #[command(flatten)]
+        choice: Choice,
+    },
     /// One line of a table; used by the program itself, inside a sandbox
     #[command(hide = true)]
     Inside {
@@ -110,6 +123,14 @@ fn run(command: Command) -> Result<u8> {
     match command {
         Command::Kill(choice) => rows::table(&choice, &rows::kills(&choice)?),
         Command::Fail(choice) => rows::table(&choice, &rows::failures(&choice)?),
+        Command::Soak {
+            minutes,
+            seed,
+            choice,
+        } => {
+            let jobs = rows::soaks(&choice, minutes, seed)?;
+            rows::table(&choice, &jobs)
+        }
         Command::Inside { plugins, job } => inside(&plugins, &job),
         Command::Trace {
             plan,

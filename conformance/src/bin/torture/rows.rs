@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use conformance::error::Context;
 use conformance::sandbox::Launcher;
@@ -15,6 +16,7 @@ use crate::build;
 use crate::fail;
 use crate::kill::{self, Tally};
 use crate::lists::List;
+use crate::soak;
 use crate::world::World;
 
 /// A line of a table.
@@ -30,6 +32,7 @@ pub struct Job {
 enum Work {
     Kill(kill::Row),
     Fail(fail::Row),
+    Soak(soak::Row),
 }
 
 impl Job {
@@ -46,6 +49,7 @@ impl Job {
         match &self.work {
             Work::Kill(row) => kill::run(&mut world, row),
             Work::Fail(row) => fail::run(&mut world, row),
+            Work::Soak(row) => soak::run(&mut world, row),
         }
     }
 
@@ -74,6 +78,10 @@ impl Job {
                     "beside another one"
                 },
                 row.way.word(),
+            ),
+            Work::Soak(row) => format!(
+                "{}  soak of {} s, seed {} (calls: kills; rounds: commands)",
+                self.list, row.seconds, row.seed
             ),
         }
     }
@@ -132,8 +140,31 @@ pub fn failures(choice: &Choice) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
+/// The lines of the soak, one a list.
+pub fn soaks(choice: &Choice, minutes: f64, seed: Option<u64>) -> Result<Vec<Job>> {
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs()
+    };
+    let row = soak::Row {
+        seconds: Duration::try_from_secs_f64(minutes * 60.0)
+            .unwrap_or_default()
+            .as_secs(),
+        seed: seed.unwrap_or_else(now),
+    };
+    let lists = choice.lists()?.into_iter();
+    Ok(lists
+        .map(|list| Job {
+            list: list.key.to_owned(),
+            work: Work::Soak(row.clone()),
+        })
+        .collect())
+}
+
 fn has_children(list: &List, plugin: &str) -> bool {
-    plugin == "bridge" || list.iptables
+    plugin == "bridge" || (list.iptables && plugin != "loopback")
 }
 
 fn each(choice: &Choice, mut take: impl FnMut(&List, &str, &str)) -> Result<()> {

@@ -6,7 +6,7 @@ use conformance::chain::{Attachment, Network, Runtime, Verb, request};
 use conformance::lists::nomad_ports;
 use conformance::net::{Host, Netns, Rtnl};
 use conformance::plugin::Answer;
-use conformance::snapshot::{Leavings, Snapshot};
+use conformance::snapshot::{Item, Leavings, Snapshot};
 use conformance::{Error, Result};
 use serde_json::{Value, json};
 
@@ -76,6 +76,8 @@ pub struct World {
     pub host: Host,
     /// The host before anything was done to it.
     fresh: Snapshot,
+    /// What a first container that came and went leaves for the next.
+    leavings: Vec<Item>,
     /// The container.
     container: Netns,
     inside: Rtnl,
@@ -94,6 +96,7 @@ impl World {
         Ok(Self {
             list,
             network: list.network()?,
+            leavings: Vec::new(),
             fresh: Snapshot::take(&host)?,
             inside: Rtnl::open(&container)?,
             other: host.container("neighbour")?,
@@ -112,10 +115,15 @@ impl World {
         attachment(&id, self.container.path(), 8080)
     }
 
+    /// The container that lives all the time.
+    pub fn neighbour(&self) -> Attachment {
+        attachment(NEIGHBOUR, self.other.path(), 9090)
+    }
+
     /// Attaches another container, which must not notice anything, and lets the victim come and go
     /// once, so that whatever a first container leaves for the next is there.
     pub fn settle(&mut self) -> Result<Attachment> {
-        let mut neighbour = attachment(NEIGHBOUR, self.other.path(), 9090);
+        let mut neighbour = self.neighbour();
         neighbour.result = self
             .add(&neighbour, None)?
             .well("ADD of the neighbour")?
@@ -159,14 +167,40 @@ impl World {
         Ok(diff.to_string().lines().map(str::to_owned).collect())
     }
 
-    /// What has changed on the host beyond what an attachment may leave for the next; a bridge may
-    /// stay only after an ADD that succeeded.
-    pub fn beyond(&self, since: &Snapshot, id: &str, added: bool) -> Result<Vec<String>> {
+    /// What has changed on the host beyond what an attachment may leave for the next.
+    pub fn beyond(&self, since: &Snapshot, owners: &[String]) -> Result<Vec<String>> {
         let diff = since.diff(&self.snapshot()?);
         Ok(diff.beyond(&Leavings {
-            bridge: if added { self.list.bridge } else { "" },
-            owners: &[id.to_owned()],
+            bridge: self.list.bridge,
+            owners,
         }))
+    }
+
+    /// Finds out what a first container on a fresh host leaves, when nothing goes wrong.
+    pub fn learn_leavings(&mut self) -> Result<()> {
+        self.reset()?;
+        let victim = self.victim();
+        self.add(&victim, None)?.well("the first ADD")?;
+        self.del(&victim, None)?.well("the first DEL")?;
+        self.leavings = self.fresh.diff(&self.snapshot()?).added;
+        self.reset()
+    }
+
+    /// What has changed on a host beyond what a first container leaves. The bridge may stay only
+    /// with `bridge`, and has another MAC address each time.
+    pub fn beyond_leavings(&self, since: &Snapshot, bridge: bool) -> Result<Vec<String>> {
+        let diff = since.diff(&self.snapshot()?);
+        let may_stay = |item: &Item| match item {
+            Item::Link { name, .. } => bridge && name == self.list.bridge,
+            other => self.leavings.contains(other) || is_store(other),
+        };
+        let is_setting = |item: &&Item| matches!(item, Item::Sysctl { .. });
+        let gone = diff.removed.iter().filter(|item| !is_setting(item));
+        let come = diff.added.iter().filter(|item| !may_stay(item));
+        Ok(gone
+            .map(|item| format!("- {item}"))
+            .chain(come.map(|item| format!("+ {item}")))
+            .collect())
     }
 
     /// ADD along the chain up to a plugin that fails.
@@ -305,7 +339,8 @@ impl World {
     }
 }
 
-fn attachment(id: &str, netns: &Path, port: u16) -> Attachment {
+/// An attachment that publishes a port.
+pub fn attachment(id: &str, netns: &Path, port: u16) -> Attachment {
     Attachment::new(id, netns).capability("portMappings", nomad_ports(port, 80))
 }
 
@@ -316,5 +351,15 @@ pub fn forgotten(attachment: &Attachment) -> Attachment {
         capabilities: serde_json::Map::new(),
         result: None,
         ..attachment.clone()
+    }
+}
+
+/// The IPAM plugin's own books: its directory, lock, counter and index.
+fn is_store(item: &Item) -> bool {
+    match item {
+        Item::File { content, .. } => ["counter", "cache"]
+            .iter()
+            .any(|kind| content.ends_with(kind)),
+        _ => false,
     }
 }
