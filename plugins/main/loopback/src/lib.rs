@@ -58,9 +58,10 @@ impl Plugin for Loopback {
         let lo = container.link(LOOPBACK)?;
         let mut transaction = Transaction::new(container);
         if !lo.up {
-            transaction.set_up(&lo)?;
+            // Before it is done: the kernel may have done it though its answer is lost.
             let was_down = lo.clone();
             transaction.on_failure("set lo down", move |c: &mut Handle| c.set_down(&was_down));
+            transaction.set_up(&lo)?;
         }
         let addresses = transaction.addresses(&lo)?;
         if let Some(foreign) = addresses.iter().find(|a| !a.ip.ip().is_loopback()) {
