@@ -311,3 +311,10 @@ fn a_short_soak_leaves_nothing_behind() {
         "2",
     ]);
 }
+
+#[test]
+fn failures_of_loopback_leave_nothing_behind() {
+    torture(&[
+        "fail", "--list", "g", "--plugin", "loopback", "--every", "3", "--jobs", "4",
+    ]);
+}

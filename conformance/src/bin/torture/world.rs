@@ -141,6 +141,7 @@ impl World {
 
     /// Makes the host fresh again.
     pub fn reset(&mut self) -> Result<()> {
+        self.inside.set_down("lo")?;
         reset(&self.host, &self.fresh)
     }
 
