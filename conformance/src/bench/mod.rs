@@ -5,6 +5,7 @@
 //! the last one is gone.
 
 mod measure;
+pub mod scale;
 mod start_up;
 mod table;
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use conformance::bench::{
-    Cycle, Row, Setting, cycles, list_table, process_counts, start_up, start_up_table,
+    Cycle, Row, Setting, cycles, list_table, process_counts, scale, start_up, start_up_table,
 };
 use conformance::error::Context;
 use conformance::sandbox::Launcher;
@@ -35,6 +35,23 @@ struct Options {
     /// Measure here; used by the benchmark itself, inside a sandbox.
     #[arg(long, hide = true, value_names = ["LIST", "DIR", "TASK"], num_args = 3)]
     inside: Vec<String>,
+
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Everything: by attachments and leases that are there already, many at once, packets, the floor.
+    All(scale::Plan),
+    /// Carry out orders from standard input, inside a sandbox; used by the benchmark itself.
+    #[command(hide = true)]
+    Worker {
+        /// The plugin directory.
+        plugins: PathBuf,
+        /// The list's text.
+        list: String,
+    },
 }
 
 const PLUGINS: [&str; 5] = ["loopback", "bridge", "host-local", "firewall", "portmap"];
@@ -50,9 +67,11 @@ const LISTS: [(&str, &str, &str); 2] = [
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let outcome = match options.inside.as_slice() {
-        [list, plugins, task] => inside(&options, list, plugins, task),
-        _ => compare(&options),
+    let outcome = match (&options.what, options.inside.as_slice()) {
+        (Some(What::All(plan)), _) => everything(plan),
+        (Some(What::Worker { plugins, list }), _) => scale::work(plugins, list),
+        (None, [list, plugins, task]) => inside(&options, list, plugins, task),
+        (None, _) => compare(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,6 +79,16 @@ fn main() -> ExitCode {
             eprintln!("bench: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Measures all, prints the page and writes it if asked to.
+fn everything(plan: &scale::Plan) -> Result<()> {
+    let results = scale::run(plan)?;
+    println!("{}", results.page());
+    match &plan.docs {
+        Some(directory) => results.write(directory),
+        None => Ok(()),
     }
 }
 

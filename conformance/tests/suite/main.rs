@@ -15,6 +15,7 @@ mod args;
 mod bridge;
 mod chains;
 mod cnitool;
+mod concurrency;
 mod demo;
 mod exec;
 mod faults;
