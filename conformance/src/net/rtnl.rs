@@ -168,6 +168,16 @@ impl Rtnl {
         self.change(message, || format!("set the MAC address of {name}"))
     }
 
+    /// Makes a link a port of a bridge.
+    ///
+    /// # Errors
+    /// When one of them is missing or the kernel refuses.
+    pub fn set_master(&self, name: &str, bridge: &str) -> Result<()> {
+        let index = self.link(bridge)?.index;
+        let message = LinkUnspec::new_with_name(name).controller(index).build();
+        self.change(message, || format!("make {name} a port of {bridge}"))
+    }
+
     /// Takes every address from a link.
     ///
     /// # Errors

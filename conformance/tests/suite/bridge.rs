@@ -85,6 +85,20 @@ sandboxed! {
         }
     }
 
+    fn a_bridge_that_has_lost_its_last_port_is_as_good_as_new(lab) {
+        // The kernel takes the MAC address from a bridge that nobody has given one.
+        lab.rtnl().add_bridge("br0").unwrap();
+        let other = lab.container("other");
+        lab.rtnl().add_veth("port0", &other, "far").unwrap();
+        lab.rtnl().set_master("port0", "br0").unwrap();
+        lab.rtnl().delete_link("port0").unwrap();
+        let (netns, attachment) = attach(lab, "c1");
+        let answer = add(lab, &config(json!({"isGateway": true})), &attachment);
+        let mac = &interfaces(&answer.json().unwrap())[0].mac;
+        assert_ne!(mac, "00:00:00:00:00:00");
+        ping(&netns, "10.1.2.1".parse().unwrap(), PATIENCE).unwrap();
+    }
+
     fn force_address_replaces_what_is_in_the_way(lab) {
         lab.rtnl().add_bridge("br0").unwrap();
         lab.rtnl()

@@ -92,6 +92,17 @@ fn adopt(
     if !link.up {
         host.set_up(&link)?;
     }
+    with_mac(host, link)
+}
+
+/// The kernel takes the MAC address from a bridge that has lost its last port, unless somebody had given it
+/// one. Such a bridge gets one of its own.
+fn with_mac(host: &netlink::Handle, mut link: Link) -> Result<Link, Error> {
+    if link.mac.is_none_or(|mac| mac == MacAddr::default()) {
+        let mac = MacAddr::random()?;
+        host.change_link(&link, &LinkChange::new().mac(mac))?;
+        link.mac = Some(mac);
+    }
     Ok(link)
 }
 
