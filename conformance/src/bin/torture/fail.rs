@@ -319,15 +319,16 @@ fn judge(answer: &Answer, case: &Tamper) -> Vec<String> {
             vec![format!("a panic: {}", said())]
         }
         Some(_) => Vec::new(),
-        None if mute(case) && answer.status.code() == Some(1) => Vec::new(),
+        None if is_mute(answer) => Vec::new(),
         None if is_untouched(answer, case) => Vec::new(),
         None => vec![format!("no error object: {}", said())],
     }
 }
 
-/// Whether the answer itself could not be written.
-fn mute(case: &Tamper) -> bool {
-    case.stdout.is_some()
+/// Whether the answer itself could not be written, as the plugin says on standard error.
+fn is_mute(answer: &Answer) -> bool {
+    let said = String::from_utf8_lossy(&answer.stderr);
+    answer.status.code() == Some(1) && said.contains("cannot write the answer")
 }
 
 /// Whether the plugin was stopped before it had begun, as any program is.
