@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::LockHolder;
 use crate::lease::{Holder, Owner};
-use crate::lock::LockHolder;
 
 /// A failed operation. Nothing it did on the way has stayed.
 #[derive(Debug, Error)]

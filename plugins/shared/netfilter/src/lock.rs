@@ -6,39 +6,72 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::sync::mpsc;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::error::{Error, Result};
 
 const DIRECTORY: &str = "/run/ferrule";
+/// Longest text that is read back.
+const TEXT_MAX: usize = 4096;
 
 /// Held until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: Flock<File>,
+    path: String,
+    file: File,
 }
 
 impl Lock {
     /// Takes the backend's lock, waiting `timeout` at most.
-    pub(crate) fn take(backend: &'static str, timeout: Duration) -> Result<Self> {
-        let path = format!("{DIRECTORY}/{backend}.lock");
-        let file = open(&path).map_err(|source| Error::Io {
-            what: format!("open the lock file {path}"),
-            source,
-        })?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(file) => Ok(Self { _file: file }),
-            Err((file, nix::errno::Errno::EWOULDBLOCK)) => wait(file, &path, timeout),
-            Err((_, errno)) => Err(failed(&path, errno)),
+    pub(crate) fn take(backend: &str, timeout: Duration) -> Result<Self> {
+        let path = path(backend);
+        let failed = |source| failed("open the lock file", &path, source);
+        let file = create(&path).map_err(failed)?;
+        match flock::acquire(file, timeout) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(flock::Error::Io(source)) => Err(self::failed("lock", &path, source)),
+            Err(held @ flock::Error::Held { .. }) => Err(Error::Busy {
+                what: format!("the lock {path}"),
+                reason: held.to_string(),
+            }),
         }
+    }
+
+    /// Lets children keep the lock for as long as they live: a writer that is killed leaves the tool it started behind.
+    pub(crate) fn share_with_children(&self) -> Result<()> {
+        fcntl(&self.file, FcntlArg::F_SETFD(FdFlag::empty()))
+            .map(drop)
+            .map_err(|errno| failed("share", &self.path, errno.into()))
+    }
+
+    /// What the last holder left in the file; empty if it got to its end.
+    pub(crate) fn read(&self) -> Result<String> {
+        read(&self.file).map_err(|source| failed("read", &self.path, source))
+    }
+
+    /// Replaces the text in the file. A holder that is killed leaves it for the next one.
+    pub(crate) fn write(&self, text: &str) -> Result<()> {
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.write_all_at(text.as_bytes(), 0))
+            .map_err(|source| failed("write", &self.path, source))
     }
 }
 
-fn open(path: &str) -> io::Result<File> {
+/// What stands in the backend's lock file, whoever holds it. Empty where there is none.
+pub(crate) fn peek(backend: &str) -> String {
+    let file = File::open(path(backend));
+    file.and_then(|file| read(&file)).unwrap_or_default()
+}
+
+fn path(backend: &str) -> String {
+    format!("{DIRECTORY}/{backend}.lock")
+}
+
+fn create(path: &str) -> io::Result<File> {
     match DirBuilder::new().mode(0o700).create(DIRECTORY) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -46,41 +79,22 @@ fn open(path: &str) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(false)
+        .read(true)
         .write(true)
         .mode(0o600)
         .open(path)
 }
 
-/// A thread waits in the kernel; nobody polls. If it gets the lock after the deadline it finds nobody to give it to
-/// and lets go again.
-fn wait(file: File, path: &str, timeout: Duration) -> Result<Lock> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let waiter = move || {
-        let _ = sender.send(Flock::lock(file, FlockArg::LockExclusive));
-    };
-    std::thread::Builder::new()
-        .name("lock".to_owned())
-        .spawn(waiter)
-        .map_err(|source| Error::Io {
-            what: "start a thread".to_owned(),
-            source,
-        })?;
-    match receiver.recv_timeout(timeout) {
-        Ok(Ok(file)) => Ok(Lock { _file: file }),
-        Ok(Err((_, errno))) => Err(failed(path, errno)),
-        Err(_) => Err(Error::Busy {
-            what: format!("the lock {path}"),
-            reason: format!(
-                "another plugin held it for {} seconds",
-                timeout.as_secs_f32()
-            ),
-        }),
-    }
+fn read(file: &File) -> io::Result<String> {
+    let mut buffer = [0; TEXT_MAX];
+    let count = file.read_at(&mut buffer, 0)?;
+    let text = buffer.get(..count).unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-fn failed(path: &str, errno: nix::errno::Errno) -> Error {
+fn failed(doing: &str, path: &str, source: io::Error) -> Error {
     Error::Io {
-        what: format!("lock {path}"),
-        source: errno.into(),
+        what: format!("{doing} {path}"),
+        source,
     }
 }

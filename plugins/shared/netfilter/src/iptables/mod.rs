@@ -21,6 +21,7 @@ mod script;
 mod tag;
 mod text;
 mod tool;
+mod unfinished;
 mod variant;
 mod verify;
 mod view;
@@ -48,7 +49,10 @@ use crate::intent::{Intent, Kinds};
 use crate::lock::Lock;
 use crate::netfilter::{ApplyOptions, Hints};
 use crate::nfnl::Socket;
-use crate::owner::Owner;
+use crate::owner::{Holder, Owner};
+
+/// The backend's lock.
+const BACKEND: &str = "iptables";
 
 /// The backend.
 pub(crate) struct Iptables;
@@ -65,30 +69,27 @@ impl Carrier for Iptables {
         if wanted.is_empty() {
             return Ok(());
         }
-        let _lock = Lock::take("iptables", options.timeout)?;
+        let lock = Lock::take(BACKEND, options.timeout)?;
+        lock.share_with_children()?;
+        unfinished::finish(context, &lock)?;
         let variant = Variant::live(context.socket);
-        let mut connmark = true;
-        let mut failed: Option<(Vec<Edits>, Error)> = None;
-        for _ in 0..write::ATTEMPTS {
-            let edits = plan_all(context, variant, owner, &wanted, options, connmark)?;
-            match failed {
-                // Nobody changed anything since, so trying the same again would fail again.
-                Some((before, error)) if before == edits => return Err(error),
-                _ => {}
-            }
-            let Err(error) = write::all(context, variant, &edits) else {
-                tag_all(context, variant, owner, &wanted);
-                return Ok(());
-            };
-            if connmark && write::lacks_connmark(&error) {
-                connmark = false;
-                context.warnings.push(format!(
-                    "no connection marks here ({error}): a FORWARD policy of DROP will close published ports"
-                ));
-            }
-            failed = Some((edits, error));
+        let admitted = admitted(variant, &wanted);
+        if admitted.is_empty() {
+            return add(context, variant, owner, &wanted, options);
         }
-        failed.map_or(Ok(()), |(_, error)| Err(error))
+        unfinished::begin(&lock, owner, &admitted)?;
+        let added = add(context, variant, owner, &wanted, options);
+        let which = match added {
+            Ok(()) => tag::Which::All,
+            // Should any have stayed, against all efforts, its owner's DEL shall find it.
+            Err(_) => tag::Which::Untagged,
+        };
+        let tagged = tag::write(context, &owner.comment(), &admitted, which);
+        if let Err(error) = tagged.and_then(|()| unfinished::end(&lock)) {
+            // The rules work; whoever writes next tries again to say whose they are.
+            context.warnings.push(error.to_string());
+        }
+        added
     }
 
     fn remove(
@@ -98,6 +99,9 @@ impl Carrier for Iptables {
         kinds: Kinds,
         hints: &Hints,
     ) -> Result<()> {
+        if kinds.contains(Kinds::ADMIT) {
+            unfinished::finish_for(context, |holder| holder.is(owner))?;
+        }
         take_away(context, kinds, |plan| {
             if kinds.contains(Kinds::PUBLISH) {
                 claims::remove(plan, owner, &hints.addresses)?;
@@ -132,6 +136,12 @@ impl Carrier for Iptables {
         valid: &[Owner],
         kinds: Kinds,
     ) -> Result<()> {
+        if kinds.contains(Kinds::ADMIT) {
+            let lost = |holder: &Holder| {
+                holder.of_network(network) && !valid.iter().any(|owner| holder.is(owner))
+            };
+            unfinished::finish_for(context, lost)?;
+        }
         take_away(context, kinds, |plan| {
             if kinds.contains(Kinds::PUBLISH) {
                 claims::collect(plan, network, valid)?;
@@ -181,14 +191,46 @@ pub(crate) fn installed(socket: &mut Socket) -> bool {
     tool::find(Variant::live(socket), Family::V4, Purpose::Restore).is_some()
 }
 
-/// Marks those rules with their owner that cannot say it themselves. They work without.
-fn tag_all(context: &mut Context<'_>, variant: Variant, owner: &Owner, wanted: &[Wanted]) {
-    let taggable = |w: &&Wanted| variant == Variant::Nft && !w.admit.is_empty();
-    for wanted in wanted.iter().filter(taggable) {
-        if let Err(error) = tag::write(context, wanted.family, owner, &wanted.admit) {
-            context.warnings.push(error.to_string());
+/// The admitted addresses whose rules can be marked with their owner.
+fn admitted(variant: Variant, wanted: &[Wanted]) -> Vec<IpAddr> {
+    match variant {
+        Variant::Nft => {
+            let admitted = wanted.iter().flat_map(|wanted| &wanted.admit);
+            admitted.map(|admit| admit.address).collect()
         }
+        Variant::Legacy => Vec::new(),
     }
+}
+
+/// Adds what is wanted, planning anew as long as others change the tables in between.
+fn add(
+    context: &mut Context<'_>,
+    variant: Variant,
+    owner: &Owner,
+    wanted: &[Wanted],
+    options: &ApplyOptions<'_>,
+) -> Result<()> {
+    let mut connmark = true;
+    let mut failed: Option<(Vec<Edits>, Error)> = None;
+    for _ in 0..write::ATTEMPTS {
+        let edits = plan_all(context, variant, owner, wanted, options, connmark)?;
+        match failed {
+            // Nobody changed anything since, so trying the same again would fail again.
+            Some((before, error)) if before == edits => return Err(error),
+            _ => {}
+        }
+        let Err(error) = write::all(context, variant, &edits) else {
+            return Ok(());
+        };
+        if connmark && write::lacks_connmark(&error) {
+            connmark = false;
+            context.warnings.push(format!(
+                "no connection marks here ({error}): a FORWARD policy of DROP will close published ports"
+            ));
+        }
+        failed = Some((edits, error));
+    }
+    failed.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// The owner's masqueraded addresses.

@@ -5,6 +5,8 @@
 //! knows. The owner is put there, as a kind of ours, after `iptables-restore` has made the rule. Legacy tables have
 //! no such place; there the addresses that a caller of a removal knows are all there is.
 
+use std::net::IpAddr;
+
 use super::family::Family;
 use super::names::FORWARD_CHAIN;
 use super::rule::Rule;
@@ -13,7 +15,6 @@ use super::{admit, decode};
 use crate::carrier::Context;
 use crate::error::Result;
 use crate::nfnl::{Batch, udata_entries, udata_push};
-use crate::owner::Owner;
 
 /// Kind of our userdata entry. iptables and nft use 0 and 1 (comment and ebtables policy) and skip others.
 const OWNER: u8 = 0xfe;
@@ -24,26 +25,52 @@ pub(crate) fn read(userdata: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// Writes the owner into the rules that admit these addresses. An address that another attachment had before
-/// is ours from now on.
+/// Which of the rules get the owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Also those that were another attachment's before.
+    All,
+    /// Those that have none.
+    Untagged,
+}
+
+/// Writes the owner's comment into the rules that admit these addresses.
 pub(crate) fn write(
     context: &mut Context<'_>,
-    family: Family,
-    owner: &Owner,
-    wanted: &[admit::Wanted],
+    comment: &str,
+    addresses: &[IpAddr],
+    which: Which,
 ) -> Result<()> {
-    let rules: Vec<Rule> = wanted
-        .iter()
-        .flat_map(|want| admit::address_rules(want.address))
-        .collect();
-    let comment = owner.comment();
+    Family::ALL.into_iter().try_for_each(|family| {
+        let of_family = addresses.iter().filter(|ip| Family::of(**ip) == family);
+        let rules: Vec<Rule> = of_family
+            .flat_map(|address| admit::address_rules(*address))
+            .collect();
+        if rules.is_empty() {
+            return Ok(());
+        }
+        write_into(context, family, comment, &rules, which)
+    })
+}
+
+fn write_into(
+    context: &mut Context<'_>,
+    family: Family,
+    comment: &str,
+    rules: &[Rule],
+    which: Which,
+) -> Result<()> {
     let mut batch = Batch::new();
     for raw in context
         .socket
         .rules(family.nfnl(), FILTER, Some(FORWARD_CHAIN))?
     {
         let stored = decode::stored(&raw);
-        if !rules.contains(&stored.rule) || stored.tag.as_deref() == Some(&comment) {
+        let theirs = match which {
+            Which::All => stored.tag.as_deref() != Some(comment),
+            Which::Untagged => stored.tag.is_none(),
+        };
+        if !theirs || !rules.contains(&stored.rule) {
             continue;
         }
         let mut userdata = Vec::new();
@@ -56,7 +83,7 @@ pub(crate) fn write(
     if batch.is_empty() {
         return Ok(());
     }
-    let what = || format!("mark the {} rules of {owner}", family.tool());
+    let what = || format!("mark the {} rules of {comment}", family.tool());
     context
         .socket
         .commit(batch)

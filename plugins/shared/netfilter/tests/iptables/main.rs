@@ -22,4 +22,5 @@ mod parallel;
 mod publish;
 mod reference;
 mod traffic;
+mod unfinished;
 mod variants;
