@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use cni_types::result::{CniResult, Interface};
+use interface::{addressing, forwarding, masquerade, owner};
 use netfilter::Owner;
-use netlink::sysctl::Writer;
-use netlink::{Link, LinkChange, MacAddr, Veth, VethEnd};
-use skel::{Added, Delegate, Request, Transaction, log};
+use netlink::{Link, MacAddr, Veth};
+use skel::{Added, Request, Transaction, log};
 
 use crate::config::{Config, PortVlans};
 use crate::error::Error;
-use crate::world::{World, owner};
-use crate::{bridging, container, gateway, masquerade, port, vlan};
+use crate::world::World;
+use crate::{bridging, gateway, port, vlan};
 
 /// How long a port may take to forward, and an address to be found free of duplicates.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     let mac = config.mac(&request.args)?;
     let owner = owner(request);
     let mut transaction = Transaction::new(World::open(&request.netns)?);
-    refuse_taken_name(&transaction, request)?;
+    interface::refuse_taken_name(&transaction.container, request.ifname.as_str())?;
 
     let mut result = lease(&mut transaction, request)?;
     gateway::complete(config, &mut result);
@@ -37,17 +37,26 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     let announcing = if config.disable_container_interface {
         Vec::new()
     } else {
-        container::configure(&transaction.container, config, &veth.container, &result)?
+        let settings = addressing::Settings {
+            detect_duplicates: config.enabledad,
+            accept_ra: config.accept_ra,
+            is_up: false,
+        };
+        addressing::configure(&transaction.container, settings, &veth.container, &result)?
     };
     let vlan_gateway = match vlans.access {
         Some(vid) => provide_vlan_gateway(&mut transaction, config, &bridge, &vlans, vid, &result)?,
         None => None,
     };
-    masquerade::apply(&mut transaction, config, &owner, &result)?;
+    if config.ip_masq {
+        let backend = config.masquerade_backend()?;
+        masquerade::apply(&mut transaction, backend, &owner, &result)?;
+    }
     if !config.disable_container_interface {
         let gateway = vlan_gateway.as_ref().unwrap_or(&bridge);
         settle(&transaction, &bridge, &veth, gateway, &result)?;
-        announce(&transaction, &veth.container, announcing)?;
+        let end = &veth.container;
+        addressing::announce(&transaction.container, end, end.mac, announcing)?;
     }
     describe(&mut result, request, &bridge, &veth, vlan_gateway);
     Ok(Added::new(result, transaction))
@@ -87,14 +96,6 @@ fn attach(
     }
 }
 
-/// A name that is taken in the container is found out before an address is leased for it.
-fn refuse_taken_name(world: &World, request: &Request<Config>) -> Result<(), Error> {
-    match world.container.find_link(request.ifname.as_str())? {
-        Some(_) => Err(Error::InterfaceExists(request.ifname.to_string())),
-        None => Ok(()),
-    }
-}
-
 /// Asks IPAM for addresses, if the configuration names one.
 fn lease(
     transaction: &mut Transaction<World>,
@@ -107,19 +108,8 @@ fn lease(
             ..CniResult::default()
         });
     };
-    let given = ipam.add()?;
-    let release: Delegate = ipam.clone();
-    transaction.on_failure("release the addresses", move |_: &mut World| release.del());
-    log::info(format_args!(
-        "{} gave {} addresses",
-        ipam.name(),
-        given.ips.len()
-    ));
-    if given.ips.is_empty() {
-        return Err(Error::NoAddress);
-    }
-    container::require_mtu(&request.config, &given)?;
-    container::require_gateways(&given)?;
+    let given = interface::lease(transaction, ipam)?;
+    addressing::require_mtu(request.config.mtu(), &given)?;
     if request.config.gateway() {
         gateway::require_ipv6(
             request.network.as_str(),
@@ -128,7 +118,6 @@ fn lease(
         )?;
     }
     Ok(CniResult {
-        interfaces: Vec::new(),
         dns: request.config.dns(given.dns),
         ..given
     })
@@ -148,7 +137,7 @@ fn provide_gateway(
     if gateway::put_addresses(transaction, config, bridge, bridge.index, &wanted)? {
         gateway::pin_mac(&transaction.host, bridge)?;
     }
-    gateway::forward(&wanted)
+    Ok(forwarding::enable(&wanted)?)
 }
 
 /// Gives the gateway interface of the VLAN, made if it is not there, the gateway addresses, and forwards for
@@ -167,7 +156,7 @@ fn provide_vlan_gateway(
     }
     let gateway = vlan::ensure_gateway(transaction, bridge, vlans, vid)?;
     gateway::put_addresses(transaction, config, &gateway, bridge.index, &wanted)?;
-    gateway::forward(&wanted)?;
+    forwarding::enable(&wanted)?;
     Ok(Some(gateway))
 }
 
@@ -184,38 +173,18 @@ fn settle(
     // A bridge or gateway interface made just now drops what the host sends until its carrier is noticed. With a
     // spanning tree there is none before the forward delay is over, which is not ours to wait for. One that was
     // made before and had its carrier then gets no further notice, so its state may stay "unknown".
-    let gateway_is_new = world.bridge_is_new || gateway.index != bridge.index;
+    let gateway_is_new = world.own.bridge_is_new || gateway.index != bridge.index;
     if !bridge.stp && (gateway_is_new || !gateway.carrier) {
         world.host.wait_running(gateway, deadline)?;
     }
-    // The kernel begins to take packets to an IPv6 address in, also to one that needs no detection, a moment
-    // after it was added.
+    // The gateway's addresses need the same moment as the container's.
+    addressing::settle(&world.container, &veth.container, result, deadline)?;
     if result.ips.iter().any(|ip| ip.address.is_ipv6()) {
-        let ours =
-            |address: &netlink::Address| result.ips.iter().any(|ip| ip.address == address.ip);
-        world
-            .container
-            .wait_settled(&veth.container, ours, deadline)?;
         let gateways = gateway::addresses(result);
         let ours = |address: &netlink::Address| gateways.contains(&address.ip);
         world.host.wait_settled(gateway, ours, deadline)?;
     }
     Ok(())
-}
-
-/// Tells the neighbours who holds the addresses now.
-///
-/// With `arp_notify` and `ndisc_notify` on, the kernel announces every address of a link whose MAC address is set,
-/// be it to the same value. Sending the frames ourselves would cost an RCU grace period (10 ms and more) when the
-/// packet socket is closed.
-fn announce(world: &World, end: &VethEnd, switches: Vec<Writer>) -> Result<(), Error> {
-    for mut switch in switches {
-        if let Err(error) = switch.write("1") {
-            log::debug(format_args!("{error}"));
-        }
-    }
-    let again = LinkChange::new().mac(end.mac);
-    Ok(world.container.change_link(end, &again)?)
 }
 
 /// Lists the interfaces, and ties the addresses to the container's.

@@ -29,7 +29,7 @@ pub fn ensure(
         match create(&transaction.host, name, config, vlans) {
             Ok(link) => {
                 undo_creation(transaction, &link);
-                transaction.bridge_is_new = true;
+                transaction.own.bridge_is_new = true;
                 break link;
             }
             Err(Error::Netlink(error)) if error.is_exists() && attempt < ATTEMPTS => attempt += 1,

@@ -1,46 +1,43 @@
 //! CHECK: what ADD promised, and nothing else.
 
-use cni_types::result::{CniResult, Interface};
-use ipnetwork::IpNetwork;
-use netfilter::{ApplyOptions, Backend, Intent, Kinds, Owner};
-use netlink::{Link, MacAddr, NewRoute, Route, TABLE_MAIN, sysctl};
+use cni_types::result::CniResult;
+use interface::{forwarding, masquerade, owner, verify};
+use netfilter::{ApplyOptions, Backend, Intent};
+use netlink::Link;
 use skel::Request;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::world::{World, owner};
-use crate::{container, gateway, masquerade, vlan};
+use crate::world::World;
+use crate::{gateway, vlan};
 
 pub fn check(request: &Request<Config>) -> Result<(), Error> {
     request.config.validate(request.ipam.is_some())?;
     if let Some(ipam) = &request.ipam {
-        ipam.check()?;
+        ipam.check().map_err(interface::Error::from)?;
     }
-    let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
+    let result = prev_result(request)?;
     let mut world = World::open(&request.netns)?;
     let bridge = check_bridge(&world, &request.config, result)?;
     let end = check_container(&world, request, result)?;
     let port = check_port(&world, &request.config, result, &bridge, &end)?;
-    check_addresses(&world, result, &end)?;
-    check_routes(&world, result, &end)?;
+    verify::addresses(&world.container, result, &end)?;
+    verify::routes(&world.container, result, &end)?;
     check_gateway(&world, &request.config, result, &bridge)?;
     check_filter(&mut world, request, result, &port, &end)
 }
 
 /// Puts the masquerade and the MAC guard back.
 pub fn reapply(request: &Request<Config>) -> Result<(), Error> {
-    let result = request.prev_result.as_ref().ok_or(Error::NoPrevResult)?;
+    let result = prev_result(request)?;
     let mut world = World::open(&request.netns)?;
     let bridge = check_bridge(&world, &request.config, result)?;
     let end = check_container(&world, request, result)?;
     let port = check_port(&world, &request.config, result, &bridge, &end)?;
     let owner = owner(request);
-    let masquerade = masquerade::intents(&request.config, result);
-    if !masquerade.is_empty() {
-        let filter = world.filter()?;
-        let backend = filter.choose(request.config.masquerade_backend()?, Kinds::MASQUERADE)?;
-        filter.apply(backend, &owner, &masquerade, &ApplyOptions::default())?;
-        masquerade::log_warnings(filter);
+    if request.config.ip_masq {
+        let backend = request.config.masquerade_backend()?;
+        masquerade::reapply(&mut world, backend, &owner, result)?;
     }
     if let Some(guard) = guard(request, &port, &end) {
         let options = ApplyOptions::default();
@@ -60,8 +57,13 @@ fn guard(request: &Request<Config>, port: &Link, end: &Link) -> Option<Intent> {
     })
 }
 
+fn prev_result(request: &Request<Config>) -> Result<&CniResult, Error> {
+    let missing = interface::Error::NoPrevResult;
+    Ok(request.prev_result.as_ref().ok_or(missing)?)
+}
+
 fn fail(text: String) -> Error {
-    Error::Check(text)
+    interface::Error::Check(text).into()
 }
 
 fn check_bridge(world: &World, config: &Config, result: &CniResult) -> Result<Link, Error> {
@@ -87,27 +89,12 @@ fn check_bridge(world: &World, config: &Config, result: &CniResult) -> Result<Li
     }
     // A bridge without an address of ours may follow its ports' MAC addresses; nothing was promised then.
     if config.gateway() {
-        same_mac(promised, &link)?;
+        verify::same_mac(promised, &link)?;
     }
     if config.promisc_mode && !link.promisc {
         return Err(fail(format!("bridge interface {name} is not promiscuous")));
     }
     Ok(link)
-}
-
-fn same_mac(promised: &Interface, link: &Link) -> Result<(), Error> {
-    if promised.mac.is_empty() {
-        return Ok(());
-    }
-    let wanted: Option<MacAddr> = promised.mac.parse().ok();
-    if wanted == link.mac {
-        return Ok(());
-    }
-    let has = link.mac.map(|mac| mac.to_string()).unwrap_or_default();
-    Err(fail(format!(
-        "interface {} has MAC {has}, but prevResult says {}",
-        link.name, promised.mac
-    )))
 }
 
 fn check_container(
@@ -116,33 +103,11 @@ fn check_container(
     result: &CniResult,
 ) -> Result<Link, Error> {
     let name = request.ifname.as_str();
-    let netns = request.netns.as_path().display().to_string();
-    let promised = result
-        .interfaces
-        .iter()
-        .rfind(|i| i.name == name && !i.sandbox.is_empty())
-        .ok_or_else(|| {
-            fail(format!(
-                "container interface {name} is not among the interfaces of prevResult"
-            ))
-        })?;
-    let link = world
-        .container
-        .find_link(name)?
-        .ok_or_else(|| fail(format!("container interface {name} not found in {netns}")))?;
-    if !link.is_veth() {
-        return Err(fail(format!("container interface {name} is not a veth")));
+    let link = verify::link(&world.container, &request.netns, name, "veth", result)?;
+    if !request.config.disable_container_interface {
+        verify::is_up(&link)?;
     }
-    same_mac(promised, &link)?;
-    if !request.config.disable_container_interface && !link.up {
-        return Err(fail(format!("container interface {name} is down")));
-    }
-    if let Some(mtu) = request.config.mtu().filter(|mtu| *mtu != link.mtu) {
-        return Err(fail(format!(
-            "container interface {name} has MTU {}, not {mtu}",
-            link.mtu
-        )));
-    }
+    verify::has_mtu(&link, request.config.mtu())?;
     Ok(link)
 }
 
@@ -177,7 +142,7 @@ fn check_port(
         .iter()
         .find(|i| i.name == port.name && i.sandbox.is_empty())
     {
-        same_mac(promised, &port)?;
+        verify::same_mac(promised, &port)?;
     }
     if !port.up {
         return Err(fail(format!("interface {} is down", port.name)));
@@ -229,56 +194,6 @@ fn check_vlans(world: &World, config: &Config, port: &Link) -> Result<(), Error>
     Ok(())
 }
 
-fn check_addresses(world: &World, result: &CniResult, end: &Link) -> Result<(), Error> {
-    let present = world.container.addresses(end)?;
-    for ip in &result.ips {
-        let elsewhere = result.interface_of(ip).is_some_and(|i| i.name != end.name);
-        if !elsewhere && !present.iter().any(|a| a.ip == ip.address) {
-            return Err(fail(format!(
-                "address {} is not on interface {}",
-                ip.address, end.name
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn check_routes(world: &World, result: &CniResult, end: &Link) -> Result<(), Error> {
-    let wanted = container::routes(result, end.index);
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let present = world.container.routes()?;
-    for route in &wanted {
-        if !present.iter().any(|p| provides(p, route, end.index)) {
-            let via = route
-                .gateway
-                .map(|gw| format!(" via {gw}"))
-                .unwrap_or_default();
-            return Err(fail(format!(
-                "route {}{via} dev {} was not found in table {}",
-                route.dst,
-                end.name,
-                route.table.unwrap_or(TABLE_MAIN)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a route of the kernel, perhaps one of several ways to its destination, is the wanted one.
-fn provides(present: &Route, wanted: &NewRoute, oif: u32) -> bool {
-    let same_network =
-        |a: IpNetwork, b: IpNetwork| (a.network(), a.prefix()) == (b.network(), b.prefix());
-    present.is_unicast()
-        && same_network(present.dst, wanted.dst)
-        && present.table == wanted.table.unwrap_or(TABLE_MAIN)
-        && wanted.metric.is_none_or(|metric| metric == present.metric)
-        && present.next_hops.iter().any(|hop| {
-            hop.oif == oif && (wanted.gateway.is_none() || hop.gateway == wanted.gateway)
-        })
-}
-
 fn check_gateway(
     world: &World,
     config: &Config,
@@ -306,26 +221,7 @@ fn check_gateway(
             )));
         }
     }
-    check_forwarding(&wanted)
-}
-
-fn check_forwarding(wanted: &[IpNetwork]) -> Result<(), Error> {
-    let switches = [
-        (
-            wanted.iter().any(IpNetwork::is_ipv4),
-            sysctl::path(&["net", "ipv4", "ip_forward"])?,
-        ),
-        (
-            wanted.iter().any(IpNetwork::is_ipv6),
-            sysctl::conf("ipv6", "all", "forwarding")?,
-        ),
-    ];
-    for (needed, path) in switches {
-        if needed && sysctl::read(&path)? != "1" {
-            return Err(fail(format!("forwarding is off ({})", path.display())));
-        }
-    }
-    Ok(())
+    Ok(forwarding::verify(&wanted)?)
 }
 
 fn check_filter(
@@ -335,13 +231,10 @@ fn check_filter(
     port: &Link,
     end: &Link,
 ) -> Result<(), Error> {
-    let owner: Owner = owner(request);
-    let masquerade = masquerade::intents(&request.config, result);
-    if !masquerade.is_empty() {
-        let asked = request.config.masquerade_backend()?;
-        world
-            .filter()?
-            .verify_any(asked, Kinds::MASQUERADE, &owner, &masquerade)?;
+    let owner = owner(request);
+    if request.config.ip_masq {
+        let backend = request.config.masquerade_backend()?;
+        masquerade::verify(world, backend, &owner, result)?;
     }
     if let Some(guard) = guard(request, port, end) {
         world

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cni_types::result::Dns;
 use cni_types::{Args, IfName};
+use interface::config::DnsConfig;
 use ipnetwork::IpNetwork;
 use netfilter::Backend;
 use netlink::MacAddr;
@@ -14,9 +15,6 @@ use crate::error::Error;
 
 /// The highest VLAN ID (IEEE 802.1Q; 0 and 4095 are reserved).
 const VLAN_MAX: i64 = 4094;
-
-/// The smallest MTU that an interface can have, in bytes (RFC 791, section 3.2).
-const MTU_MIN: i64 = 68;
 
 /// The keys that this plugin reads. Field by field as in the reference set.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -82,16 +80,6 @@ pub struct TrunkItem {
     pub id: Option<i64>,
 }
 
-/// The `dns` key; a list that is present counts, even when it is empty.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct DnsConfig {
-    nameservers: Option<Vec<String>>,
-    domain: String,
-    search: Option<Vec<String>>,
-    options: Option<Vec<String>>,
-}
-
 /// The part of `runtimeConfig` that this plugin reads.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -147,7 +135,7 @@ impl Config {
 
     /// MTU to set, in bytes.
     pub fn mtu(&self) -> Option<u32> {
-        u32::try_from(self.mtu).ok().filter(|mtu| *mtu > 0)
+        interface::config::mtu(self.mtu).ok().flatten()
     }
 
     /// The checks that an ADD makes before the first change.
@@ -155,9 +143,7 @@ impl Config {
         self.bridge_name()?;
         self.vlans()?;
         self.masquerade_backend()?;
-        if (1..MTU_MIN).contains(&self.mtu) {
-            return Err(Error::Mtu(self.mtu));
-        }
+        interface::config::mtu(self.mtu)?;
         if has_ipam && self.disable_container_interface {
             return Err(Error::IpamOnDisabledInterface);
         }
@@ -169,12 +155,9 @@ impl Config {
 
     /// The backend named by `ipMasqBackend`.
     pub fn masquerade_backend(&self) -> Result<Option<Backend>, Error> {
-        match self.ip_masq_backend.as_deref() {
-            None => Ok(None),
-            Some("nftables") => Ok(Some(Backend::Nftables)),
-            Some("iptables") => Ok(Some(Backend::Iptables)),
-            Some(other) => Err(Error::MasqueradeBackend(other.to_owned())),
-        }
+        Ok(interface::masquerade::backend(
+            self.ip_masq_backend.as_deref(),
+        )?)
     }
 
     /// VLANs of the port.
@@ -202,35 +185,16 @@ impl Config {
     /// The container's MAC address if one is asked for: by the runtime, else by `args.cni`, else by
     /// `CNI_ARGS`.
     pub fn mac(&self, args: &Args) -> Result<Option<MacAddr>, Error> {
-        let from_args = args.get("MAC").unwrap_or_default();
-        let candidates = [&self.runtime_config.mac, &self.args.cni.mac, from_args];
-        let Some(text) = candidates.into_iter().find(|text| !text.is_empty()) else {
-            return Ok(None);
-        };
-        text.parse().map(Some).map_err(|source| Error::Mac {
-            text: text.to_owned(),
-            source,
-        })
+        Ok(interface::config::mac([
+            self.runtime_config.mac.as_str(),
+            self.args.cni.mac.as_str(),
+            interface::config::mac_of_args(args),
+        ])?)
     }
 
     /// The result's DNS: the configuration's if it says anything, else IPAM's.
     pub fn dns(&self, from_ipam: Dns) -> Dns {
-        let Some(dns) = &self.dns else {
-            return from_ipam;
-        };
-        let says_something = dns.nameservers.is_some()
-            || dns.search.is_some()
-            || dns.options.is_some()
-            || !dns.domain.is_empty();
-        if !says_something {
-            return from_ipam;
-        }
-        Dns {
-            nameservers: dns.nameservers.clone().unwrap_or_default(),
-            domain: dns.domain.clone(),
-            search: dns.search.clone().unwrap_or_default(),
-            options: dns.options.clone().unwrap_or_default(),
-        }
+        interface::config::dns(self.dns.as_ref(), from_ipam)
     }
 
     /// Every subnet that the IPAM part mentions. The bridge may carry the gateways of all of them.

@@ -2,16 +2,15 @@
 
 use cni_types::NetnsPath;
 use cni_types::conf::ValidAttachments;
+use interface::masquerade::log_warnings;
+use interface::{owner, pair};
 use netfilter::{Hints, Kinds, Netfilter, Owner};
 use netlink::{Handle, Link, Netns};
 use skel::{DelRequest, NetworkRequest, log};
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::masquerade::log_warnings;
-use crate::pair;
 use crate::vlan;
-use crate::world::owner;
 
 /// What this plugin is responsible for in the packet filter.
 const KINDS: Kinds = Kinds::MASQUERADE.with(Kinds::GUARD_MAC);
@@ -34,7 +33,7 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     errors.extend(remove_link(request, &owner).err());
     errors.extend(remove_vlan_gateway(&request.config).err());
     if let Some(ipam) = &request.ipam {
-        errors.extend(ipam.del().err().map(Error::from));
+        errors.extend(ipam.del().err().map(interface::Error::from).map(Error::from));
     }
     drop(filter);
     Error::join(errors)
@@ -134,7 +133,7 @@ fn remove_vlan_gateway(config: &Config) -> Result<(), Error> {
 pub fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
     let mut errors = Vec::new();
     if let Some(ipam) = &request.ipam {
-        errors.extend(ipam.gc().err().map(Error::from));
+        errors.extend(ipam.gc().err().map(interface::Error::from).map(Error::from));
     }
     if let ValidAttachments::List(list) = &request.valid {
         let valid: Vec<Owner> = list

@@ -1,7 +1,5 @@
 //! What can go wrong in `bridge`.
 
-use std::net::IpAddr;
-
 use cni_types::code;
 use ipnetwork::IpNetwork;
 use skel::{DelegateError, PluginError};
@@ -23,23 +21,12 @@ pub enum Error {
     /// Two settings that contradict each other.
     #[error("cannot set hairpin mode and promiscuous mode at the same time")]
     HairpinAndPromiscuous,
-    /// `ipMasqBackend` names none.
-    #[error("unknown ipmasq backend {0:?}")]
-    MasqueradeBackend(String),
     /// `vlan` is none.
     #[error("invalid VLAN ID {0} (must be between 0 and 4094)")]
     VlanId(i64),
     /// `vlanTrunk` cannot be read.
     #[error("{0}")]
     Trunk(&'static str),
-    /// A MAC address that is none.
-    #[error("invalid args {text} for MAC addr: {source}")]
-    Mac {
-        /// The text.
-        text: String,
-        /// What is wrong with it.
-        source: netlink::Error,
-    },
     /// The bridge's name belongs to something else.
     #[error("{name:?} already exists but is not a bridge (it is {kind})")]
     NotABridge {
@@ -54,31 +41,6 @@ pub enum Error {
     /// The name of a VLAN's gateway interface belongs to something else.
     #[error("{0:?} already exists but is not the gateway interface of a VLAN (a veth)")]
     NotAVlanGateway(String),
-    /// The container has an interface of that name already.
-    #[error("container veth name ({0:?}) already exists in the container")]
-    InterfaceExists(String),
-    /// IPAM gave no address.
-    #[error("IPAM plugin returned missing IP config")]
-    NoAddress,
-    /// `mtu` is too small for any packet.
-    #[error("invalid mtu {0}: an interface needs at least 68 bytes")]
-    Mtu(i64),
-    /// A route leads to a router of another family.
-    #[error("route to {dst} cannot go through {gateway}: they are not of the same IP family")]
-    GatewayFamily {
-        /// The destination.
-        dst: IpNetwork,
-        /// The router.
-        gateway: IpAddr,
-    },
-    /// The configured MTU rules IPv6 out.
-    #[error("mtu {mtu} is too small for the address {address}: IPv6 needs at least 1280 bytes")]
-    MtuTooSmall {
-        /// The configured MTU in bytes.
-        mtu: u32,
-        /// The address that IPAM gave.
-        address: IpNetwork,
-    },
     /// IPv6 is off on the host, where the gateway address would have to be.
     #[error(
         "IPv6 is disabled on this host ({setting}), but network {network:?} has the address {address}"
@@ -101,21 +63,15 @@ pub enum Error {
         /// The address that is in the way.
         found: IpNetwork,
     },
-    /// IPAM failed.
+    /// What can go wrong with any plugin's interface.
     #[error(transparent)]
-    Ipam(#[from] DelegateError),
+    Interface(#[from] interface::Error),
     /// The kernel refused a change.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
     /// The packet filter refused.
     #[error(transparent)]
     Netfilter(#[from] netfilter::Error),
-    /// CHECK needs the result of the ADD.
-    #[error("Required prevResult missing")]
-    NoPrevResult,
-    /// CHECK: something is not as ADD left it.
-    #[error("{0}")]
-    Check(String),
     /// STATUS: an ADD would fail, and this is how.
     #[error(transparent)]
     NotReady(Box<Error>),
@@ -141,17 +97,13 @@ impl PluginError for Error {
             Self::BridgeName { .. }
             | Self::IpamOnDisabledInterface
             | Self::HairpinAndPromiscuous
-            | Self::MasqueradeBackend(_)
             | Self::VlanId(_)
-            | Self::Trunk(_)
-            | Self::Mac { .. }
-            | Self::Mtu(_)
-            | Self::GatewayFamily { .. }
-            | Self::MtuTooSmall { .. }
-            | Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
+            | Self::Trunk(_) => code::INVALID_NETWORK_CONFIG,
+            Self::Interface(error) => error.code(),
             Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
                 code::INVALID_NETNS
             }
+            Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
             Self::Netfilter(netfilter::Error::Unavailable { .. }) => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
             Self::NotReady(_) => code::PLUGIN_NOT_AVAILABLE,
@@ -162,16 +114,13 @@ impl PluginError for Error {
     fn details(&self) -> String {
         match self {
             Self::NotReady(error) => error.details(),
+            Self::Interface(error) => error.details(),
             Self::NotABridge { .. } => {
                 "choose another name for the key \"bridge\", or remove that interface".to_owned()
             }
             Self::NotFiltering(bridge) => format!(
                 "ip link set {bridge} type bridge vlan_filtering 1, or remove the bridge and let the plugin make it"
             ),
-            Self::InterfaceExists(_) => {
-                "a DEL for this container was not made, or another network uses the same CNI_IFNAME"
-                    .to_owned()
-            }
             Self::AddressConflict { bridge, found, .. } => format!(
                 "set forceAddress to replace {found}, or delete the bridge {bridge} once its containers are gone, \
                  or give the network a subnet that {found} is the gateway of"
@@ -186,7 +135,7 @@ impl PluginError for Error {
 
     fn delegated(&self) -> Option<&DelegateError> {
         match self {
-            Self::Ipam(error) => Some(error),
+            Self::Interface(error) => error.delegated(),
             _ => None,
         }
     }

@@ -179,17 +179,6 @@ pub fn pin_mac(host: &netlink::Handle, bridge: &Link) -> Result<(), Error> {
     Ok(host.change_link(bridge, &LinkChange::new().mac(mac))?)
 }
 
-/// Switches forwarding on for the families of these addresses. It stays on: others may need it by then.
-pub fn forward(wanted: &[IpNetwork]) -> Result<(), Error> {
-    if wanted.iter().any(IpNetwork::is_ipv4) {
-        sysctl::ensure(&sysctl::path(&["net", "ipv4", "ip_forward"])?, "1")?;
-    }
-    if wanted.iter().any(IpNetwork::is_ipv6) {
-        sysctl::ensure(&sysctl::conf("ipv6", "all", "forwarding")?, "1")?;
-    }
-    Ok(())
-}
-
 /// Fails if the bridge carries an address that keeps the gateways of the configured subnets away.
 pub fn status(host: &netlink::Handle, config: &Config, bridge: &Link) -> Result<(), Error> {
     let siblings = config.subnets();

@@ -4,12 +4,9 @@ mod add;
 mod bridging;
 mod check;
 mod config;
-mod container;
 mod del;
 mod error;
 mod gateway;
-mod masquerade;
-mod pair;
 mod port;
 mod vlan;
 mod world;
@@ -50,12 +47,19 @@ impl Plugin for Bridge {
 
     fn status(request: &NetworkRequest<Config>) -> Result<(), Error> {
         if let Some(ipam) = &request.ipam {
-            ipam.status()?;
+            ipam.status().map_err(interface::Error::from)?;
         }
         let has_ipam = request.ipam.is_some();
         request.config.validate(has_ipam)?;
         bridging::status(request.network.as_str(), &request.config, has_ipam)
-            .and_then(|()| masquerade::status(&request.config, has_ipam))
+            .and_then(|()| masquerade_status(&request.config, has_ipam))
             .map_err(|error| Error::NotReady(Box::new(error)))
     }
+}
+
+fn masquerade_status(config: &Config, has_ipam: bool) -> Result<(), Error> {
+    if !config.ip_masq || !has_ipam {
+        return Ok(());
+    }
+    Ok(interface::masquerade::status(config.masquerade_backend()?)?)
 }

@@ -1,12 +1,12 @@
 //! The veth pair and the bridge port that its host end is.
 
+use interface::pair;
 use netfilter::{ApplyOptions, Backend, Hints, Intent, Kinds, Owner};
 use netlink::{Handle, Link, LinkChange, MacAddr, NewVeth, Veth};
 use skel::{Transaction, log};
 
 use crate::config::{Config, PortVlans};
 use crate::error::Error;
-use crate::pair;
 use crate::vlan;
 use crate::world::{World, alias};
 
@@ -56,7 +56,7 @@ fn create_named(world: &World, pair: &mut NewVeth, owner: &Owner) -> Result<Veth
                 other => return Ok(other?),
             }
             if world.container.find_link(&owner.ifname)?.is_some() {
-                return Err(Error::InterfaceExists(owner.ifname.clone()));
+                return Err(interface::Error::Exists(owner.ifname.clone()).into());
             }
             if std::mem::replace(&mut cleared, true) {
                 break;
@@ -65,7 +65,7 @@ fn create_named(world: &World, pair: &mut NewVeth, owner: &Owner) -> Result<Veth
             remove_unfinished(&world.host, owner)?;
         }
     }
-    Err(Error::InterfaceExists(owner.ifname.clone()))
+    Err(interface::Error::Exists(owner.ifname.clone()).into())
 }
 
 fn remove_unfinished(host: &Handle, owner: &Owner) -> netlink::Result<()> {

@@ -1,0 +1,80 @@
+//! Keys that several plugins read in the same way.
+
+use cni_types::Args;
+use cni_types::result::Dns;
+use netlink::MacAddr;
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// The smallest MTU that an interface can have, in bytes (RFC 791, section 3.2).
+pub const MTU_MIN: i64 = 68;
+
+/// The MTU to set, in bytes, of the key `mtu`; 0 leaves it to the kernel, and so does a negative number, as in the
+/// reference set.
+///
+/// # Errors
+/// [`Error::Mtu`] if no interface can be that small.
+pub fn mtu(value: i64) -> Result<Option<u32>, Error> {
+    if (1..MTU_MIN).contains(&value) {
+        return Err(Error::Mtu(value));
+    }
+    Ok(u32::try_from(value).ok().filter(|mtu| *mtu > 0))
+}
+
+/// The MAC address that is asked for: the first of the places that says anything.
+///
+/// # Errors
+/// [`Error::Mac`] if that is no MAC address.
+pub fn mac<'a>(places: impl IntoIterator<Item = &'a str>) -> Result<Option<MacAddr>, Error> {
+    let Some(text) = places.into_iter().find(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    text.parse().map(Some).map_err(|source| Error::Mac {
+        text: text.to_owned(),
+        source,
+    })
+}
+
+/// `MAC` of `CNI_ARGS`; empty if it is not there.
+pub fn mac_of_args(args: &Args) -> &str {
+    args.get("MAC").unwrap_or_default()
+}
+
+/// The part of `runtimeConfig` with the capability `mac`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RuntimeMac {
+    /// The MAC address; empty for none.
+    pub mac: String,
+}
+
+/// The `dns` key; a list that is present counts, even when it is empty.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct DnsConfig {
+    nameservers: Option<Vec<String>>,
+    domain: String,
+    search: Option<Vec<String>>,
+    options: Option<Vec<String>>,
+}
+
+/// The result's DNS: the configuration's if it says anything, else IPAM's.
+pub fn dns(configured: Option<&DnsConfig>, from_ipam: Dns) -> Dns {
+    match configured {
+        Some(dns) if dns.says_something() => Dns {
+            nameservers: dns.nameservers.clone().unwrap_or_default(),
+            domain: dns.domain.clone(),
+            search: dns.search.clone().unwrap_or_default(),
+            options: dns.options.clone().unwrap_or_default(),
+        },
+        _ => from_ipam,
+    }
+}
+
+impl DnsConfig {
+    fn says_something(&self) -> bool {
+        let lists = [&self.nameservers, &self.search, &self.options];
+        !self.domain.is_empty() || lists.iter().any(|list| list.is_some())
+    }
+}

@@ -1,0 +1,111 @@
+//! What can go wrong with an interface, whatever plugin makes it.
+
+use std::net::IpAddr;
+
+use cni_types::code;
+use ipnetwork::IpNetwork;
+use skel::{DelegateError, PluginError};
+
+/// What can go wrong with an interface, whatever plugin makes it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The container has an interface of that name already.
+    #[error("interface {0:?} already exists in the container")]
+    Exists(String),
+    /// IPAM gave no address.
+    #[error("IPAM plugin returned missing IP config")]
+    NoAddress,
+    /// A route leads to a router of another family.
+    #[error("route to {dst} cannot go through {gateway}: they are not of the same IP family")]
+    GatewayFamily {
+        /// The destination.
+        dst: IpNetwork,
+        /// The router.
+        gateway: IpAddr,
+    },
+    /// `mtu` is too small for any packet.
+    #[error("invalid mtu {0}: an interface needs at least 68 bytes")]
+    Mtu(i64),
+    /// The configured MTU rules IPv6 out.
+    #[error("mtu {mtu} is too small for the address {address}: IPv6 needs at least 1280 bytes")]
+    MtuTooSmall {
+        /// The configured MTU in bytes.
+        mtu: u32,
+        /// The address that IPAM gave.
+        address: IpNetwork,
+    },
+    /// A MAC address that is none.
+    #[error("invalid args {text} for MAC addr: {source}")]
+    Mac {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        source: netlink::Error,
+    },
+    /// `ipMasqBackend` names none.
+    #[error("unknown ipmasq backend {0:?}")]
+    MasqueradeBackend(String),
+    /// The link to sit on is not there.
+    #[error("master interface {0:?} not found")]
+    NoMaster(String),
+    /// No link to sit on is named, and no default route names one.
+    #[error("no default route interface found, and the configuration names no master")]
+    NoDefaultRoute,
+    /// IPAM failed.
+    #[error(transparent)]
+    Ipam(#[from] DelegateError),
+    /// The kernel refused a change.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// The packet filter refused.
+    #[error(transparent)]
+    Netfilter(#[from] netfilter::Error),
+    /// CHECK needs the result of the ADD.
+    #[error("Required prevResult missing")]
+    NoPrevResult,
+    /// CHECK: something is not as ADD left it.
+    #[error("{0}")]
+    Check(String),
+}
+
+impl PluginError for Error {
+    fn code(&self) -> u32 {
+        match self {
+            Self::GatewayFamily { .. }
+            | Self::Mtu(_)
+            | Self::MtuTooSmall { .. }
+            | Self::Mac { .. }
+            | Self::MasqueradeBackend(_)
+            | Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
+            Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
+                code::INVALID_NETNS
+            }
+            Self::Netfilter(netfilter::Error::Unavailable { .. }) => code::PLUGIN_NOT_AVAILABLE,
+            Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
+            _ => code::INTERNAL,
+        }
+    }
+
+    fn details(&self) -> String {
+        match self {
+            Self::Exists(_) => {
+                "a DEL for this container was not made, or another network uses the same CNI_IFNAME"
+                    .to_owned()
+            }
+            Self::NoMaster(_) => {
+                "correct the key \"master\" of the configuration, or make that interface".to_owned()
+            }
+            Self::NoDefaultRoute => {
+                "name the interface with the key \"master\" of the configuration".to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn delegated(&self) -> Option<&DelegateError> {
+        match self {
+            Self::Ipam(error) => Some(error),
+            _ => None,
+        }
+    }
+}

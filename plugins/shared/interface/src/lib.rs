@@ -1,0 +1,23 @@
+//! What every plugin that makes a container's interface does with it, whatever kind of link it is.
+//!
+//! * [`lease`] asks IPAM and pushes the release on the undo log;
+//! * [`addressing`] gives the interface its settings, addresses and routes, and tells the neighbours;
+//! * [`verify`] is the CHECK of the same;
+//! * [`config`] holds the keys that several plugins read in the same way;
+//! * [`masquerade`] is `ipMasq`; [`forwarding`] the host's switches; [`pair`] says whose a veth pair is;
+//! * [`master`] finds the link that an interface sits on.
+
+pub mod addressing;
+pub mod config;
+mod error;
+pub mod forwarding;
+mod lease;
+pub mod masquerade;
+pub mod master;
+pub mod pair;
+pub mod verify;
+mod world;
+
+pub use error::Error;
+pub use lease::{lease, refuse_taken_name};
+pub use world::{World, owner};
