@@ -33,7 +33,12 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     errors.extend(remove_link(request, &owner).err());
     errors.extend(remove_vlan_gateway(&request.config).err());
     if let Some(ipam) = &request.ipam {
-        errors.extend(ipam.del().err().map(interface::Error::from).map(Error::from));
+        errors.extend(
+            ipam.del()
+                .err()
+                .map(interface::Error::from)
+                .map(Error::from),
+        );
     }
     drop(filter);
     Error::join(errors)

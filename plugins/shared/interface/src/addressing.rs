@@ -149,11 +149,7 @@ fn address(settings: Settings, ip: &Ip) -> NewAddress {
 
 /// The interface's settings, written before it goes up, and the switches for later. The thread stands in the
 /// container.
-fn write_settings(
-    settings: Settings,
-    ifname: &str,
-    ipv6: bool,
-) -> netlink::Result<Vec<Writer>> {
+fn write_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Result<Vec<Writer>> {
     let mut announcing = Vec::new();
     match Conf::open("ipv4", ifname).and_then(|conf| conf.writer("arp_notify")) {
         Ok(switch) => announcing.push(switch),
