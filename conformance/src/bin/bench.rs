@@ -54,7 +54,14 @@ enum What {
     },
 }
 
-const PLUGINS: [&str; 5] = ["loopback", "bridge", "host-local", "firewall", "portmap"];
+const PLUGINS: [&str; 6] = [
+    "loopback",
+    "bridge",
+    "host-local",
+    "static",
+    "firewall",
+    "portmap",
+];
 
 const LISTS: [(&str, &str, &str); 2] = [
     ("a", "a: bridge, firewall, portmap", lists::NOMAD),

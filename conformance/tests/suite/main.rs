@@ -31,3 +31,4 @@ mod property;
 mod protocol;
 mod reload;
 mod sandbox;
+mod static_ipam;

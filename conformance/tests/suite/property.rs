@@ -75,6 +75,7 @@ fn keys() -> impl Strategy<Value = String> {
         "rangeStart",
         "rangeEnd",
         "gateway",
+        "addresses",
         "routes",
         "dst",
         "gw",
@@ -177,6 +178,10 @@ sandboxed! {
 
     fn arbitrary_configurations_of_host_local(lab) {
         arbitrary_configurations(lab, "host-local");
+    }
+
+    fn arbitrary_configurations_of_static(lab) {
+        arbitrary_configurations(lab, "static");
     }
 
     fn arbitrary_configurations_of_firewall(lab) {

@@ -291,6 +291,8 @@ fn working(plugin: &str, version: &str) -> Value {
         "loopback" => json!({"cniVersion": version, "name": "n", "type": plugin}),
         "bridge" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
         "host-local" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
+        "static" => json!({"cniVersion": version, "name": "n", "type": plugin,
+            "ipam": {"type": plugin, "addresses": [{"address": "10.1.0.2/24"}]}}),
         _ => json!({"cniVersion": version, "name": "n", "type": plugin, "prevResult": previous}),
     }
 }

@@ -16,7 +16,14 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 5] = ["loopback", "bridge", "host-local", "firewall", "portmap"];
+pub const OURS: [&str; 6] = [
+    "loopback",
+    "bridge",
+    "host-local",
+    "static",
+    "firewall",
+    "portmap",
+];
 
 /// Names the test that runs inside a sandbox.
 const INSIDE: &str = "CNI_TEST_INSIDE";

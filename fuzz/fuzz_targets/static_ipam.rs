@@ -1,0 +1,4 @@
+//! The static plugin.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| ferrule_fuzz::call::<static_ipam::Static>(input));

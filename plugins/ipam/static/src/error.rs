@@ -1,0 +1,54 @@
+//! What can go wrong, and with which CNI code.
+
+use std::net::IpAddr;
+
+use cni_types::{CniError, code};
+use ipnetwork::IpNetwork;
+use skel::PluginError;
+
+use crate::config::ConfigError;
+
+/// A failed command.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// `CNI_ARGS` cannot be read.
+    #[error("{}", .0.msg)]
+    Args(#[from] CniError),
+    /// CHECK: there is nothing to compare with.
+    #[error("CHECK needs a prevResult")]
+    NoPrevResult,
+    /// CHECK: an address that ADD gave is not in the result.
+    #[error("address {0} is not in prevResult")]
+    Missing(IpNetwork),
+    /// CHECK: an address has another gateway than ADD gave it.
+    #[error("address {address} has the gateway {found} in prevResult, not {wanted}", found = .found.map_or("none".to_owned(), |gateway| gateway.to_string()))]
+    OtherGateway {
+        /// The address.
+        address: IpNetwork,
+        /// What the configuration says.
+        wanted: IpAddr,
+        /// What the result says.
+        found: Option<IpAddr>,
+    },
+}
+
+impl PluginError for Error {
+    fn code(&self) -> u32 {
+        match self {
+            Self::Config(_) | Self::NoPrevResult => code::INVALID_NETWORK_CONFIG,
+            Self::Args(error) => error.code,
+            Self::Missing(_) | Self::OtherGateway { .. } => code::INTERNAL,
+        }
+    }
+
+    fn details(&self) -> String {
+        match self {
+            Self::Args(error) => error.details.clone(),
+            _ => String::new(),
+        }
+    }
+}
