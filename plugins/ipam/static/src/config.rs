@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn the_runtime_comes_before_structured_arguments_before_the_rest() {
-        let mut config = json!({"ipam": {"addresses": [{"address": "10.0.0.1/8", "gateway": "10.0.0.9"}]}});
+        let mut config =
+            json!({"ipam": {"addresses": [{"address": "10.0.0.1/8", "gateway": "10.0.0.9"}]}});
         config["args"] = json!({"cni": {"ips": ["10.0.0.2/8"]}});
         let of = |config: &Value| texts(&decode(config, "IP=10.0.0.7/8").unwrap());
         assert_eq!(of(&config), ["10.0.0.2/8"]);
