@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cni_types::result::{CniResult, Interface};
+use interface::addressing::Dad;
 use interface::{addressing, forwarding, masquerade, owner};
 use netfilter::Owner;
 use netlink::{Link, MacAddr, Veth};
@@ -38,9 +39,13 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
         Vec::new()
     } else {
         let settings = addressing::Settings {
-            detect_duplicates: config.enabledad,
+            dad: if config.enabledad {
+                Dad::Wait
+            } else {
+                Dad::Off
+            },
             accept_ra: config.accept_ra,
-            is_up: false,
+            ..addressing::Settings::default()
         };
         addressing::configure(&transaction.container, settings, &veth.container, &result)?
     };

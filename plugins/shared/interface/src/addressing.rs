@@ -1,12 +1,13 @@
 //! The container's interface: settings, addresses, routes, announcements.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Instant;
 
 use cni_types::result::{CniResult, Ip, Route};
-use ipnetwork::IpNetwork;
+use ipnetwork::{IpNetwork, Ipv6Network};
 use netlink::sysctl::{Conf, Writer};
 use netlink::{Handle, LinkChange, LinkRef, MacAddr, NewAddress, NewRoute, Request, scope};
+use serde::Deserialize;
 use skel::log;
 
 use crate::error::Error;
@@ -14,16 +15,49 @@ use crate::error::Error;
 /// The smallest MTU with which the kernel does IPv6 on a link, in bytes (RFC 8200, section 5).
 const IPV6_MTU_MIN: u32 = 1280;
 
+/// The prefix length of link-local addresses.
+const LINK_LOCAL_PREFIX: u8 = 64;
+
+/// Whether the neighbours are asked if somebody holds an IPv6 address already (duplicate address detection, RFC 4862).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dad {
+    /// Nobody is asked: nobody else can hold an address from our leases on this link.
+    #[default]
+    Off,
+    /// They are asked, and the address is used in the meantime (RFC 4429). One that turns out to be taken is given up.
+    Optimistic,
+    /// They are asked, and nothing goes on before the time for an answer is over.
+    Wait,
+}
+
+/// When the neighbours are told who holds the addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Announcing {
+    /// By [`announce`], when traffic can flow.
+    #[default]
+    WhenReady,
+    /// When the link goes up: its MAC address cannot be set, so there is no later occasion for the kernel.
+    OnUp,
+    /// There are no neighbours.
+    Never,
+}
+
 /// How an interface takes its addresses up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Ask the neighbours first whether somebody holds an IPv6 address already (duplicate address detection, RFC
-    /// 4862). On a link where nobody else can hold an address from our leases nobody needs to be asked.
-    pub detect_duplicates: bool,
+    /// Duplicate address detection.
+    pub dad: Dad,
     /// Accept router advertisements although the addresses come from IPAM.
     pub accept_ra: bool,
     /// The interface is up already, so it is not set up once more.
     pub is_up: bool,
+    /// When the neighbours are told.
+    pub announcing: Announcing,
+    /// For [`Dad::Optimistic`]: a link-local address that nobody else has, such as the one made of the link's MAC
+    /// address. The kernel asks for neighbours from no address that it is still asking about itself, so without this one
+    /// nobody would be reached in the first second.
+    pub link_local: Option<Ipv6Addr>,
 }
 
 /// Refuses an IPv6 address on a link that is too small for IPv6.
@@ -76,9 +110,10 @@ pub fn configure(
     let announcing = if result.ips.is_empty() {
         Vec::new()
     } else {
-        let ipv6 = result.ips.iter().any(|ip| ip.address.is_ipv6());
+        let ipv6 = has_ipv6(result);
         container.inside(|| write_settings(settings, &link.label(), ipv6))??
     };
+    add_link_local(container, settings, link, result)?;
     let mut requests: Vec<Request> = result
         .ips
         .iter()
@@ -109,7 +144,7 @@ pub fn settle(
     result: &CniResult,
     deadline: Instant,
 ) -> Result<(), Error> {
-    if !result.ips.iter().any(|ip| ip.address.is_ipv6()) {
+    if !has_ipv6(result) {
         return Ok(());
     }
     let ours = |address: &netlink::Address| result.ips.iter().any(|ip| ip.address == address.ip);
@@ -131,19 +166,60 @@ pub fn announce(
     switches: Vec<Writer>,
 ) -> Result<(), Error> {
     for mut switch in switches {
-        if let Err(error) = switch.write("1") {
-            log::debug(format_args!("{error}"));
-        }
+        throw(&mut switch);
     }
     Ok(container.change_link(link, &LinkChange::new().mac(mac))?)
 }
 
+/// Tells the neighbours who holds the IPv6 addresses now, where the kernel does not do it well: for optimistic
+/// addresses it tells only those who knew nobody (see [`Handle::advertise`]).
+///
+/// A failure is logged and no more: the neighbours find out themselves, some seconds later.
+pub fn advertise(container: &Handle, link: &impl LinkRef, mac: MacAddr, result: &CniResult) {
+    let addresses: Vec<Ipv6Addr> = result
+        .ips
+        .iter()
+        .filter_map(|ip| match ip.address {
+            IpNetwork::V6(network) => Some(network.ip()),
+            IpNetwork::V4(_) => None,
+        })
+        .collect();
+    if let Err(error) = container.advertise(link, mac, &addresses) {
+        log::warn(format_args!("{error}"));
+    }
+}
+
+fn has_ipv6(result: &CniResult) -> bool {
+    result.ips.iter().any(|ip| ip.address.is_ipv6())
+}
+
 fn address(settings: Settings, ip: &Ip) -> NewAddress {
     let address = NewAddress::new(ip.address);
-    if settings.detect_duplicates {
-        address
-    } else {
-        address.nodad()
+    match settings.dad {
+        Dad::Off => address.nodad(),
+        Dad::Optimistic => address.optimistic(),
+        Dad::Wait => address,
+    }
+}
+
+fn add_link_local(
+    container: &Handle,
+    settings: Settings,
+    link: &impl LinkRef,
+    result: &CniResult,
+) -> Result<(), Error> {
+    let wanted = settings.dad == Dad::Optimistic && has_ipv6(result);
+    let network = settings
+        .link_local
+        .filter(|_| wanted)
+        .and_then(|address| Ipv6Network::new(address, LINK_LOCAL_PREFIX).ok());
+    let Some(network) = network else {
+        return Ok(());
+    };
+    match container.add_address(link, &NewAddress::new(network.into()).nodad()) {
+        // A link that was up has it already.
+        Err(error) if error.is_exists() => Ok(()),
+        other => Ok(other?),
     }
 }
 
@@ -151,9 +227,11 @@ fn address(settings: Settings, ip: &Ip) -> NewAddress {
 /// container.
 fn write_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Result<Vec<Writer>> {
     let mut announcing = Vec::new();
-    match Conf::open("ipv4", ifname).and_then(|conf| conf.writer("arp_notify")) {
-        Ok(switch) => announcing.push(switch),
-        Err(error) => log::debug(format_args!("{error}")),
+    if settings.announcing != Announcing::Never {
+        match Conf::open("ipv4", ifname).and_then(|conf| conf.writer("arp_notify")) {
+            Ok(switch) => announcing.push(switch),
+            Err(error) => log::debug(format_args!("{error}")),
+        }
     }
     let switch = |conf: &Conf, key: &str, value: &str| {
         conf.write(key, value).unwrap_or_else(|error| {
@@ -165,29 +243,67 @@ fn write_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Resu
         // A kernel without IPv6 has no such settings; there is nothing to switch then.
         Err(error) if !ipv6 => {
             log::debug(format_args!("{error}"));
-            return Ok(announcing);
+            return Ok(at_once(settings, announcing));
         }
         Err(error) => return Err(error),
     };
     let routers = if settings.accept_ra { "1" } else { "0" };
     switch(&conf, "accept_ra", routers);
     switch(&conf, "autoconf", routers);
-    if settings.detect_duplicates {
-        switch(&conf, "enhanced_dad", "1");
+    let (accept_dad, more): (_, &[&str]) = match settings.dad {
+        Dad::Off => ("0", &[]),
+        Dad::Wait => ("1", &["enhanced_dad"]),
+        // Without the last one an address of another interface would be preferred as a source in the meantime.
+        Dad::Optimistic => ("1", &["enhanced_dad", "optimistic_dad", "use_optimistic"]),
+    };
+    switch(&conf, "accept_dad", accept_dad);
+    for key in more {
+        switch(&conf, key, "1");
     }
-    switch(
-        &conf,
-        "accept_dad",
-        if settings.detect_duplicates { "1" } else { "0" },
-    );
-    announcing.extend(conf.writer("ndisc_notify").ok());
+    if settings.announcing != Announcing::Never {
+        announcing.extend(conf.writer("ndisc_notify").ok());
+    }
     if ipv6 {
         Conf::open("ipv6", "lo")?.ensure("disable_ipv6", "0")?;
         conf.ensure("disable_ipv6", "0")?;
         // The address outlives a workload that takes its interface down and up again.
         conf.write("keep_addr_on_down", "1")?;
     }
-    Ok(announcing)
+    Ok(at_once(settings, announcing))
+}
+
+/// Throws the switches that cannot wait; those that can are given back.
+fn at_once(settings: Settings, mut switches: Vec<Writer>) -> Vec<Writer> {
+    if settings.announcing != Announcing::OnUp {
+        return switches;
+    }
+    for switch in &mut switches {
+        throw(switch);
+    }
+    Vec::new()
+}
+
+fn throw(switch: &mut Writer) {
+    if let Err(error) = switch.write("1") {
+        log::debug(format_args!("{error}"));
+    }
+}
+
+/// Keeps router advertisements out, before IPAM has the link to itself: the DHCP client sets it up.
+///
+/// # Errors
+/// When the container cannot be entered.
+pub fn refuse_routers(container: &Handle, link: &impl LinkRef) -> Result<(), Error> {
+    let written = container.inside(|| {
+        let conf = Conf::open("ipv6", &link.label())?;
+        conf.write("accept_ra", "0")?;
+        conf.write("autoconf", "0")
+    })?;
+    // A kernel without IPv6 has no such settings and needs none.
+    if let Err(error) = written {
+        log::debug(format_args!("{error}"));
+    }
+    Ok(())
 }
 
 /// The result's routes as the kernel wants them. A route without a gateway goes through the gateway of its

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use cni_types::code;
 use ipnetwork::IpNetwork;
+use netlink::Errno;
 use skel::{DelegateError, PluginError};
 
 /// What can go wrong with an interface, whatever plugin makes it.
@@ -48,6 +49,37 @@ pub enum Error {
     /// The link to sit on is not there.
     #[error("master interface {0:?} not found")]
     NoMaster(String),
+    /// The link to sit on cannot carry another.
+    #[error("master interface {master:?} {why}")]
+    UnfitMaster {
+        /// Its name.
+        master: String,
+        /// What is in the way, such as `is down`.
+        why: &'static str,
+    },
+    /// `mtu` is larger than that of the link to sit on.
+    #[error("invalid MTU {mtu}, must be [0, master MTU({limit})]")]
+    MtuOfMaster {
+        /// The configured MTU in bytes.
+        mtu: i64,
+        /// The master's in bytes.
+        limit: u32,
+    },
+    /// The kernel would not make the link.
+    #[error("failed to create {kind} {ifname:?}: {source}")]
+    NotMade {
+        /// The kind of link.
+        kind: &'static str,
+        /// The name in the container.
+        ifname: String,
+        /// What to do about it; may be empty.
+        cure: String,
+        /// The kernel's reason.
+        source: netlink::Error,
+    },
+    /// The kernel has no such links.
+    #[error("this kernel has no links of kind {0}")]
+    NoSuchKind(&'static str),
     /// No link to sit on is named, and no default route names one.
     #[error("no default route interface found, and the configuration names no master")]
     NoDefaultRoute,
@@ -76,10 +108,19 @@ impl PluginError for Error {
             | Self::MtuTooSmall { .. }
             | Self::Mac { .. }
             | Self::MasqueradeBackend(_)
+            | Self::MtuOfMaster { .. }
             | Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
             Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
                 code::INVALID_NETNS
             }
+            Self::NotMade { source, .. } => match source.errno() {
+                Some(Errno::EOPNOTSUPP) => code::PLUGIN_NOT_AVAILABLE,
+                // What is in the way may be on its way out: the kernel takes the links of a dead namespace in its
+                // own time.
+                Some(Errno::EEXIST) => code::TRY_AGAIN_LATER,
+                _ => code::INTERNAL,
+            },
+            Self::NoSuchKind(_) => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(netfilter::Error::Unavailable { .. }) => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
             _ => code::INTERNAL,
@@ -95,6 +136,9 @@ impl PluginError for Error {
             Self::NoMaster(_) => {
                 "correct the key \"master\" of the configuration, or make that interface".to_owned()
             }
+            Self::UnfitMaster { .. } => "name another interface in the key \"master\"".to_owned(),
+            Self::NotMade { cure, .. } => cure.clone(),
+            Self::NoSuchKind(kind) => format!("load the module {kind}, or boot a kernel that has it"),
             Self::NoDefaultRoute => {
                 "name the interface with the key \"master\" of the configuration".to_owned()
             }

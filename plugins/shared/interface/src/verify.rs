@@ -9,13 +9,15 @@ use crate::addressing;
 use crate::error::Error;
 
 /// The interface of that name in a container, as the result lists it. Of several the last counts: it is the newest.
+/// One without a sandbox counts if there is no other: some chained plugins lose that part.
 ///
 /// # Errors
 /// [`Error::Check`] if the result does not list it.
 pub fn promised<'a>(result: &'a CniResult, ifname: &str) -> Result<&'a Interface, Error> {
-    let mut listed = result.interfaces.iter();
-    listed
-        .rfind(|i| i.name == ifname && !i.sandbox.is_empty())
+    let listed = || result.interfaces.iter().filter(|i| i.name == ifname);
+    listed()
+        .rfind(|i| !i.sandbox.is_empty())
+        .or_else(|| listed().next_back())
         .ok_or_else(|| {
             Error::Check(format!(
                 "container interface {ifname} is not among the interfaces of prevResult"
@@ -107,12 +109,19 @@ pub fn addresses(container: &Handle, result: &CniResult, link: &Link) -> Result<
     let present = container.addresses(link)?;
     for ip in &result.ips {
         let elsewhere = result.interface_of(ip).is_some_and(|i| i.name != link.name);
-        if !elsewhere && !present.iter().any(|a| a.ip == ip.address) {
-            return Err(Error::Check(format!(
-                "address {} is not on interface {}",
-                ip.address, link.name
-            )));
+        if elsewhere {
+            continue;
         }
+        let found = present.iter().find(|a| a.ip == ip.address);
+        let wrong = match found {
+            None => "is not on",
+            Some(found) if found.is_duplicate() => "is held by another station as well as by",
+            Some(_) => continue,
+        };
+        return Err(Error::Check(format!(
+            "address {} {wrong} interface {}",
+            ip.address, link.name
+        )));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Addresses of links.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use ipnetwork::IpNetwork;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
@@ -11,11 +11,12 @@ use netlink_packet_route::address::{
 use nix::libc;
 use rtnetlink::AddressMessageBuilder;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::link::LinkRef;
 use crate::nla::{self, attributes};
 use crate::request::Request;
+use crate::sys;
 
 const HEADER_LEN: usize = 8;
 
@@ -49,6 +50,21 @@ impl Address {
     }
 }
 
+/// A random IPv6 link-local address, for a link whose hardware address is not its own.
+///
+/// # Errors
+/// If the kernel has no random bytes.
+pub fn random_link_local() -> Result<Ipv6Addr> {
+    let id = sys::random::<8>().map_err(|source| Error::Io {
+        what: "choose",
+        object: "a random link-local address".to_owned(),
+        source,
+    })?;
+    Ok(Ipv6Addr::from_bits(
+        (0xfe80 << 112) | u128::from(u64::from_be_bytes(id)),
+    ))
+}
+
 /// An address to be put on a link. IPv4 addresses with a prefix shorter than 31 get their broadcast address.
 #[derive(Debug, Clone, Copy)]
 pub struct NewAddress {
@@ -78,6 +94,13 @@ impl NewAddress {
     #[must_use]
     pub fn nodad(mut self) -> Self {
         self.nodad = true;
+        self
+    }
+
+    /// Usable while duplicate address detection runs.
+    #[must_use]
+    pub fn optimistic(mut self) -> Self {
+        self.optimistic = true;
         self
     }
 

@@ -45,6 +45,7 @@
 //! ```
 
 mod addr;
+mod advertise;
 mod announce;
 mod error;
 mod handle;
@@ -63,12 +64,14 @@ pub mod sysctl;
 mod vlan;
 mod watch;
 
-pub use addr::{Address, NewAddress};
+pub use addr::{Address, NewAddress, random_link_local};
 pub use announce::Station;
 pub use error::{Error, Result};
+pub use nix::errno::Errno;
 pub use handle::Handle;
 pub use link::{
-    BridgePort, Link, LinkChange, LinkRef, NewBridge, NewVeth, OperState, Veth, VethEnd,
+    BridgePort, IpvlanMode, KindData, Link, LinkChange, LinkRef, MacvlanMode, NewBridge, NewKind,
+    NewLink, NewVeth, OperState, UnknownMode, Veth, VethEnd,
 };
 pub use mac::MacAddr;
 pub use name::{ALT_NAME_MAX, NAME_MAX, check_name, random_name};

@@ -1,6 +1,7 @@
 //! Ethernet hardware addresses.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
@@ -35,6 +36,14 @@ impl MacAddr {
         })?;
         bytes[0] = bytes[0] & !0x01 | 0x02;
         Ok(Self(bytes))
+    }
+
+    /// The IPv6 link-local address that a link with this address gives itself (RFC 4291, appendix A).
+    #[must_use]
+    pub fn link_local(self) -> Ipv6Addr {
+        let [a, b, c, d, e, f] = self.0;
+        let id = [a ^ 0x02, b, c, 0xff, 0xfe, d, e, f];
+        Ipv6Addr::from_bits((0xfe80 << 112) | u128::from(u64::from_be_bytes(id)))
     }
 
     /// The six bytes.
@@ -100,6 +109,12 @@ mod tests {
             assert_eq!(text.parse::<MacAddr>().unwrap(), wanted, "{text}");
         }
         assert_eq!(wanted.to_string(), "02:00:ab:00:00:03");
+    }
+
+    #[test]
+    fn link_local_address() {
+        let mac: MacAddr = "34:56:78:9a:bc:de".parse().unwrap();
+        assert_eq!(mac.link_local().to_string(), "fe80::3656:78ff:fe9a:bcde");
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Network links: what they are, and the requests that make, change and delete them.
 
+mod alone;
 mod bridge;
 mod change;
+mod kind;
 mod read;
 mod veth;
 
 use std::borrow::Cow;
 
+pub use alone::{NewKind, NewLink};
 pub use bridge::NewBridge;
 pub use change::LinkChange;
+pub use kind::{IpvlanMode, KindData, MacvlanMode, UnknownMode};
 pub use netlink_packet_route::link::State as OperState;
 pub(crate) use read::parse;
 pub use veth::{NewVeth, Veth, VethEnd};
@@ -33,6 +37,8 @@ pub struct Link {
     pub tx_queue_len: u32,
     /// The kind of virtual link, such as `bridge` or `veth`; none for hardware and for `lo`.
     pub kind: Option<String>,
+    /// The settings that links of its kind have beside those of every link.
+    pub data: KindData,
     /// The index of the link this one is a port of.
     pub master: Option<u32>,
     /// Whether it is administratively up.

@@ -5,7 +5,7 @@ use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkHeader, Link
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::libc;
 
-use super::{BridgePort, Link, OperState};
+use super::{BridgePort, KindData, Link, OperState};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::mac::MacAddr;
@@ -121,6 +121,7 @@ pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
         mtu: 0,
         tx_queue_len: 0,
         kind: None,
+        data: KindData::Other,
         master: None,
         up: flags & libc::IFF_UP as u32 != 0,
         carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
@@ -170,6 +171,9 @@ impl Link {
             match kind {
                 libc::IFLA_INFO_KIND => self.kind = Some(nla::as_text(value)),
                 libc::IFLA_INFO_DATA if self.is_bridge() => self.take_bridge(value),
+                libc::IFLA_INFO_DATA => {
+                    self.data = KindData::parse(self.kind.as_deref().unwrap_or_default(), value);
+                }
                 libc::IFLA_INFO_SLAVE_KIND => port_kind = nla::as_text(value),
                 libc::IFLA_INFO_SLAVE_DATA if port_kind == "bridge" => {
                     self.port = Some(bridge_port(value))

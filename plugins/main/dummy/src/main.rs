@@ -1,0 +1,5 @@
+//! The `dummy` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<dummy::Dummy>()
+}

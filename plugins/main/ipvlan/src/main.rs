@@ -1,0 +1,5 @@
+//! The `ipvlan` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<ipvlan::Ipvlan>()
+}

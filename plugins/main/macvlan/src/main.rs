@@ -1,0 +1,5 @@
+//! The `macvlan` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<macvlan::Macvlan>()
+}

@@ -1,0 +1,5 @@
+//! The `vlan` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<vlan::Vlan>()
+}
