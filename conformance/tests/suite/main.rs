@@ -8,6 +8,7 @@
     missing_docs
 )]
 
+mod segment;
 mod status;
 mod support;
 
@@ -25,6 +26,7 @@ mod garbage;
 mod host_local;
 mod interop;
 mod loopback;
+mod macvlan;
 mod nomad;
 mod portmap;
 mod property;

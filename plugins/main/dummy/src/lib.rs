@@ -64,7 +64,7 @@ impl Single for Kind {
             kind: Self::KIND,
             ifname: ifname.to_owned(),
             cure: cure.to_owned(),
-            source,
+            source: Box::new(source),
         }
     }
 

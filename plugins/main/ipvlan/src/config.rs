@@ -66,10 +66,7 @@ mod tests {
     #[test]
     fn modes() {
         assert_eq!(config("{}").mode().unwrap(), IpvlanMode::L2);
-        assert_eq!(
-            config(r#"{"mode":"l3s"}"#).mode().unwrap(),
-            IpvlanMode::L3s
-        );
+        assert_eq!(config(r#"{"mode":"l3s"}"#).mode().unwrap(), IpvlanMode::L3s);
         let error = config(r#"{"mode":"l4"}"#).mode().unwrap_err();
         assert_eq!(error.to_string(), r#"unknown ipvlan mode: "l4""#);
     }

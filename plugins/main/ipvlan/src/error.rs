@@ -14,7 +14,9 @@ pub enum Error {
     #[error("chained master failure. PrevResult lacks a single named interface")]
     ChainedMaster,
     /// CHECK: the interface is in another mode.
-    #[error("container ipvlan {link} is in mode {is}, which does not match expected value: {wanted}")]
+    #[error(
+        "container ipvlan {link} is in mode {is}, which does not match expected value: {wanted}"
+    )]
     Mode {
         /// The interface.
         link: String,

@@ -117,7 +117,11 @@ fn settings(config: &Config, mode: IpvlanMode) -> Settings {
 /// empty for that of the default route.
 fn master_name(request: &Request<Config>) -> Result<&str, Error> {
     let configured = request.config.master.as_str();
-    let Some(previous) = request.prev_result.as_ref().filter(|_| configured.is_empty()) else {
+    let Some(previous) = request
+        .prev_result
+        .as_ref()
+        .filter(|_| configured.is_empty())
+    else {
         return Ok(configured);
     };
     match previous.interfaces.as_slice() {

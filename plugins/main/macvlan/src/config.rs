@@ -88,8 +88,7 @@ mod tests {
     #[test]
     fn mac_precedence() {
         let args = Args::parse("IgnoreUnknown=true;MAC=02:00:00:00:00:02");
-        let all =
-            r#"{"mac":"02:00:00:00:00:01","runtimeConfig":{"Mac":"02:00:00:00:00:03"}}"#;
+        let all = r#"{"mac":"02:00:00:00:00:01","runtimeConfig":{"Mac":"02:00:00:00:00:03"}}"#;
         assert_eq!(config(all).mac(&args).unwrap().unwrap().octets()[5], 3);
         let own = config(r#"{"mac":"02:00:00:00:00:01"}"#);
         assert_eq!(own.mac(&args).unwrap().unwrap().octets()[5], 2);

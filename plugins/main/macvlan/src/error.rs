@@ -11,7 +11,9 @@ pub enum Error {
     #[error("unknown macvlan mode: {0:?}")]
     UnknownMode(String),
     /// CHECK: the interface is in another mode.
-    #[error("container macvlan {link} is in mode {is}, which does not match expected value: {wanted}")]
+    #[error(
+        "container macvlan {link} is in mode {is}, which does not match expected value: {wanted}"
+    )]
     Mode {
         /// The interface.
         link: String,

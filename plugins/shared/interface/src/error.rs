@@ -75,7 +75,7 @@ pub enum Error {
         /// What to do about it; may be empty.
         cure: String,
         /// The kernel's reason.
-        source: netlink::Error,
+        source: Box<netlink::Error>,
     },
     /// The kernel has no such links.
     #[error("this kernel has no links of kind {0}")]
@@ -138,7 +138,9 @@ impl PluginError for Error {
             }
             Self::UnfitMaster { .. } => "name another interface in the key \"master\"".to_owned(),
             Self::NotMade { cure, .. } => cure.clone(),
-            Self::NoSuchKind(kind) => format!("load the module {kind}, or boot a kernel that has it"),
+            Self::NoSuchKind(kind) => {
+                format!("load the module {kind}, or boot a kernel that has it")
+            }
             Self::NoDefaultRoute => {
                 "name the interface with the key \"master\" of the configuration".to_owned()
             }

@@ -66,7 +66,10 @@ pub fn require_ethernet(link: &Link) -> Result<(), Error> {
 /// [`Error::UnfitMaster`].
 pub fn require_no_port(link: &Link) -> Result<(), Error> {
     match link.port {
-        Some(_) => Err(unfit(link, "is a port of a bridge, which takes all its frames")),
+        Some(_) => Err(unfit(
+            link,
+            "is a port of a bridge, which takes all its frames",
+        )),
         None => Ok(()),
     }
 }

@@ -60,10 +60,8 @@ pub trait Single: 'static {
     ///
     /// # Errors
     /// Whatever can be refused before the first change.
-    fn plan(
-        request: &Request<Self::Config>,
-        world: &World,
-    ) -> Result<Plan<Self::Own>, Self::Error>;
+    fn plan(request: &Request<Self::Config>, world: &World)
+    -> Result<Plan<Self::Own>, Self::Error>;
 
     /// Makes the link in the container under its name, down.
     ///

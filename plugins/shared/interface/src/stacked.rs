@@ -43,7 +43,7 @@ impl Stacked {
             kind: self.kind.name(),
             ifname: ifname.to_owned(),
             cure: self.cure(&source),
-            source,
+            source: Box::new(source),
         }
     }
 
@@ -63,7 +63,9 @@ impl Stacked {
                 format!("{master}, or another interface on it, has that MAC address")
             }
             (Some(Errno::EOPNOTSUPP), _) => {
-                format!("load the module {kind} if it is missing; else {master} cannot carry {kind}")
+                format!(
+                    "load the module {kind} if it is missing; else {master} cannot carry {kind}"
+                )
             }
             _ => String::new(),
         }

@@ -67,7 +67,6 @@ mod watch;
 pub use addr::{Address, NewAddress, random_link_local};
 pub use announce::Station;
 pub use error::{Error, Result};
-pub use nix::errno::Errno;
 pub use handle::Handle;
 pub use link::{
     BridgePort, IpvlanMode, KindData, Link, LinkChange, LinkRef, MacvlanMode, NewBridge, NewKind,
@@ -77,6 +76,7 @@ pub use mac::MacAddr;
 pub use name::{ALT_NAME_MAX, NAME_MAX, check_name, random_name};
 pub use netlink_packet_route::address::AddressFlags;
 pub use netns::Netns;
+pub use nix::errno::Errno;
 pub use request::Request;
 pub use route::{NewRoute, NextHop, Route, RouteConflict, TABLE_LOCAL, TABLE_MAIN, Way, scope};
 pub use vlan::VlanRange;

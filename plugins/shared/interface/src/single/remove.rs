@@ -24,9 +24,7 @@ fn from_container<S: Single>(netns: &NetnsPath, ifname: &str) -> Result<(), Erro
     match Netns::open(netns.as_path()) {
         Ok(netns) => link::<S>(&Handle::open(&netns)?, ifname),
         // The link went with its namespace. An empty file is what remains of a name after its unmounting.
-        Err(
-            error @ (netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }),
-        ) => {
+        Err(error @ (netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. })) => {
             log::info(format_args!("{error}"));
             Ok(())
         }
