@@ -35,8 +35,8 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
         veth.host.name, bridge.name
     ));
 
-    let announcing = if config.disable_container_interface {
-        Vec::new()
+    let announcement = if config.disable_container_interface {
+        addressing::Announcement::default()
     } else {
         let settings = addressing::Settings {
             dad: if config.enabledad {
@@ -45,6 +45,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
                 Dad::Off
             },
             accept_ra: config.accept_ra,
+            only_what_is_given: true,
             ..addressing::Settings::default()
         };
         addressing::configure(&transaction.container, settings, &veth.container, &result)?
@@ -61,7 +62,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
         let gateway = vlan_gateway.as_ref().unwrap_or(&bridge);
         settle(&transaction, &bridge, &veth, gateway, &result)?;
         let end = &veth.container;
-        addressing::announce(&transaction.container, end, end.mac, announcing)?;
+        addressing::announce(&transaction.container, end, end.mac, &announcement)?;
     }
     describe(&mut result, request, &bridge, &veth, vlan_gateway);
     Ok(Added::new(result, transaction))
@@ -142,7 +143,7 @@ fn provide_gateway(
     if gateway::put_addresses(transaction, config, bridge, bridge.index, &wanted)? {
         gateway::pin_mac(&transaction.host, bridge)?;
     }
-    Ok(forwarding::enable(&wanted)?)
+    Ok(forwarding::enable(&transaction.host, &wanted)?)
 }
 
 /// Gives the gateway interface of the VLAN, made if it is not there, the gateway addresses, and forwards for
@@ -161,7 +162,7 @@ fn provide_vlan_gateway(
     }
     let gateway = vlan::ensure_gateway(transaction, bridge, vlans, vid)?;
     gateway::put_addresses(transaction, config, &gateway, bridge.index, &wanted)?;
-    forwarding::enable(&wanted)?;
+    forwarding::enable(&transaction.host, &wanted)?;
     Ok(Some(gateway))
 }
 

@@ -221,7 +221,7 @@ fn check_gateway(
             )));
         }
     }
-    Ok(forwarding::verify(&wanted)?)
+    Ok(forwarding::verify(&world.host, &wanted)?)
 }
 
 fn check_filter(

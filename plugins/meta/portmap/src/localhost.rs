@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use netfilter::{Intent, Netfilter, Snat};
-use netlink::{Handle, sysctl};
+use netlink::{Handle, Link, LinkChange};
 use skel::log;
 
 use crate::error::Error;
@@ -39,9 +39,9 @@ pub fn open(filter: &mut Netfilter, targets: &[IpAddr]) -> Result<(), Error> {
             continue;
         };
         filter.guard_localnet()?;
-        let path = sysctl::conf("ipv4", &interface, "route_localnet")?;
-        if sysctl::ensure(&path, "1")? {
-            log::info(format_args!("{} = 1", path.display()));
+        if interface.route_localnet != Some(true) {
+            host.change_link(&interface, &LinkChange::new().route_localnet(true))?;
+            log::info(format_args!("route_localnet of {} = 1", interface.name));
         }
     }
     Ok(())
@@ -54,15 +54,15 @@ pub fn check(targets: &[IpAddr]) -> Result<(), Error> {
         let Some(interface) = towards(&host, *target)? else {
             continue;
         };
-        if sysctl::read(&sysctl::conf("ipv4", &interface, "route_localnet")?)? != "1" {
-            return Err(Error::RouteLocalnet(interface));
+        if interface.route_localnet == Some(false) {
+            return Err(Error::RouteLocalnet(interface.name));
         }
     }
     Ok(())
 }
 
-/// Name of the interface by which packets to that address leave.
-fn towards(host: &Handle, target: IpAddr) -> Result<Option<String>, Error> {
+/// The interface by which packets to that address leave.
+fn towards(host: &Handle, target: IpAddr) -> Result<Option<Link>, Error> {
     let way = match host.way_to(target) {
         Ok(way) if !way.local => way,
         Ok(_) => return Ok(None),
@@ -71,5 +71,5 @@ fn towards(host: &Handle, target: IpAddr) -> Result<Option<String>, Error> {
             return Ok(None);
         }
     };
-    Ok(Some(host.link_by_index(way.oif)?.name))
+    Ok(Some(host.link_by_index(way.oif)?))
 }

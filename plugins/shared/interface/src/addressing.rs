@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use cni_types::result::{CniResult, Ip, Route};
 use ipnetwork::{IpNetwork, Ipv6Network};
-use netlink::sysctl::{Conf, Writer};
+use netlink::sysctl::Conf;
 use netlink::{Handle, LinkChange, LinkRef, MacAddr, NewAddress, NewRoute, Request, scope};
 use serde::Deserialize;
 use skel::log;
@@ -58,6 +58,29 @@ pub struct Settings {
     /// address. The kernel asks for neighbours from no address that it is still asking about itself, so without this one
     /// nobody would be reached in the first second.
     pub link_local: Option<Ipv6Addr>,
+    /// An interface with IPv4 addresses only gets no IPv6 link-local address either, unless it is to hear routers. The
+    /// kernel would report the multicast groups of that address to everybody on the segment, four times over.
+    pub only_what_is_given: bool,
+}
+
+/// What [`announce`] will tell the neighbours.
+#[derive(Debug, Clone, Default)]
+pub struct Announcement {
+    ipv4: bool,
+    ipv6: Vec<Ipv6Addr>,
+}
+
+impl Announcement {
+    fn of(result: &CniResult) -> Self {
+        let ipv6 = result.ips.iter().filter_map(|ip| match ip.address {
+            IpNetwork::V6(network) => Some(network.ip()),
+            IpNetwork::V4(_) => None,
+        });
+        Self {
+            ipv4: result.ips.iter().any(|ip| ip.address.is_ipv4()),
+            ipv6: ipv6.collect(),
+        }
+    }
 }
 
 /// Refuses an IPv6 address on a link that is too small for IPv6.
@@ -92,11 +115,8 @@ pub fn require_gateways(result: &CniResult) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives the interface everything that IPAM said, and sets it up. Returns the switches that make the kernel announce
-/// the link's addresses when its MAC address is set, for [`announce`].
-///
-/// They stay off until then: the kernel would announce the addresses when the link goes up, too, when the other end
-/// may not forward yet or, if it does, to every neighbour once more.
+/// Gives the interface everything that IPAM said, and sets it up. Returns what is to be announced when traffic can
+/// flow.
 ///
 /// # Errors
 /// What the kernel refuses.
@@ -105,14 +125,11 @@ pub fn configure(
     settings: Settings,
     link: &impl LinkRef,
     result: &CniResult,
-) -> Result<Vec<Writer>, Error> {
+) -> Result<Announcement, Error> {
     // Without IPAM the interface belongs to whoever gives it an address, settings included.
-    let announcing = if result.ips.is_empty() {
-        Vec::new()
-    } else {
-        let ipv6 = has_ipv6(result);
-        container.inside(|| write_settings(settings, &link.label(), ipv6))??
-    };
+    if !result.ips.is_empty() {
+        prepare(container, settings, link, has_ipv6(result))?;
+    }
     add_link_local(container, settings, link, result)?;
     let mut requests: Vec<Request> = result
         .ips
@@ -130,7 +147,15 @@ pub fn configure(
             other => other?,
         }
     }
-    Ok(announcing)
+    Ok(match settings.announcing {
+        Announcing::WhenReady => Announcement::of(result),
+        // The kernel sees to IPv4 itself.
+        Announcing::OnUp => Announcement {
+            ipv4: false,
+            ..Announcement::of(result)
+        },
+        Announcing::Never => Announcement::default(),
+    })
 }
 
 /// Waits until packets to the IPv6 addresses of a result are taken in: the kernel begins to a moment after an address
@@ -151,11 +176,15 @@ pub fn settle(
     Ok(container.wait_settled(link, ours, deadline)?)
 }
 
-/// Tells the neighbours who holds the addresses now.
+/// Tells the neighbours who holds the addresses now. Each announcement goes to all of them, which takes the kernel 6 to
+/// 9 ms on a bridge with 1,000 ports, so there is one for each address and no other.
 ///
-/// With `arp_notify` and `ndisc_notify` on, the kernel announces every address of a link whose MAC address is set,
-/// be it to the same value. Sending the frames ourselves would cost an RCU grace period (10 ms and more) when the
-/// packet socket is closed.
+/// IPv4: with `arp_notify` on, the kernel announces the addresses of a link whose MAC address is set, be it to the same
+/// value. It stays off until now, because the kernel would do it when the link goes up, too, when the other end may
+/// not forward yet. Sending the frame ourselves would cost an RCU grace period (10 ms and more) when the packet socket
+/// is closed. IPv6: [`Handle::advertise`]; the kernel, with `ndisc_notify`, would announce the link-local address as
+/// well, and optimistic addresses not well enough. A failure there is logged and no more: the neighbours find out
+/// themselves, some seconds later.
 ///
 /// # Errors
 /// When the kernel refuses to set the MAC address.
@@ -163,30 +192,20 @@ pub fn announce(
     container: &Handle,
     link: &impl LinkRef,
     mac: MacAddr,
-    switches: Vec<Writer>,
+    announcement: &Announcement,
 ) -> Result<(), Error> {
-    for mut switch in switches {
-        throw(&mut switch);
+    if announcement.ipv4 {
+        // In two requests: the kernel sets the MAC address first, whatever the order within one.
+        let requests = [
+            LinkChange::new().arp_notify(true).request(link)?,
+            LinkChange::new().mac(mac).request(link)?,
+        ];
+        container.execute_all(&requests)?;
     }
-    Ok(container.change_link(link, &LinkChange::new().mac(mac))?)
-}
-
-/// Tells the neighbours who holds the IPv6 addresses now, where the kernel does not do it well: for optimistic
-/// addresses it tells only those who knew nobody (see [`Handle::advertise`]).
-///
-/// A failure is logged and no more: the neighbours find out themselves, some seconds later.
-pub fn advertise(container: &Handle, link: &impl LinkRef, mac: MacAddr, result: &CniResult) {
-    let addresses: Vec<Ipv6Addr> = result
-        .ips
-        .iter()
-        .filter_map(|ip| match ip.address {
-            IpNetwork::V6(network) => Some(network.ip()),
-            IpNetwork::V4(_) => None,
-        })
-        .collect();
-    if let Err(error) = container.advertise(link, mac, &addresses) {
+    if let Err(error) = container.advertise(link, mac, &announcement.ipv6) {
         log::warn(format_args!("{error}"));
     }
+    Ok(())
 }
 
 fn has_ipv6(result: &CniResult) -> bool {
@@ -223,16 +242,27 @@ fn add_link_local(
     }
 }
 
-/// The interface's settings, written before it goes up, and the switches for later. The thread stands in the
-/// container.
-fn write_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Result<Vec<Writer>> {
-    let mut announcing = Vec::new();
-    if settings.announcing != Announcing::Never {
-        match Conf::open("ipv4", ifname).and_then(|conf| conf.writer("arp_notify")) {
-            Ok(switch) => announcing.push(switch),
-            Err(error) => log::debug(format_args!("{error}")),
+/// The interface's settings, before it goes up.
+fn prepare(
+    container: &Handle,
+    settings: Settings,
+    link: &impl LinkRef,
+    ipv6: bool,
+) -> Result<(), Error> {
+    if settings.announcing == Announcing::OnUp {
+        container.change_link(link, &LinkChange::new().arp_notify(true))?;
+    }
+    if settings.only_what_is_given && !ipv6 && !settings.accept_ra {
+        // A kernel without IPv6 refuses; it has nothing to leave out.
+        if let Err(error) = container.change_link(link, &LinkChange::new().no_link_local()) {
+            log::debug(format_args!("{error}"));
         }
     }
+    Ok(container.inside(|| write_ipv6_settings(settings, &link.label(), ipv6))??)
+}
+
+/// IPv6 settings have no other door than `/proc`. The thread stands in the container.
+fn write_ipv6_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Result<()> {
     let switch = |conf: &Conf, key: &str, value: &str| {
         conf.write(key, value).unwrap_or_else(|error| {
             log::debug(format_args!("{error}"));
@@ -243,7 +273,7 @@ fn write_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Resu
         // A kernel without IPv6 has no such settings; there is nothing to switch then.
         Err(error) if !ipv6 => {
             log::debug(format_args!("{error}"));
-            return Ok(at_once(settings, announcing));
+            return Ok(());
         }
         Err(error) => return Err(error),
     };
@@ -252,16 +282,21 @@ fn write_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Resu
     switch(&conf, "autoconf", routers);
     let (accept_dad, more): (_, &[&str]) = match settings.dad {
         Dad::Off => ("0", &[]),
-        Dad::Wait => ("1", &["enhanced_dad"]),
+        Dad::Wait => ("1", &["enhanced_dad", "ndisc_notify"]),
         // Without the last one an address of another interface would be preferred as a source in the meantime.
-        Dad::Optimistic => ("1", &["enhanced_dad", "optimistic_dad", "use_optimistic"]),
+        Dad::Optimistic => (
+            "1",
+            &[
+                "enhanced_dad",
+                "ndisc_notify",
+                "optimistic_dad",
+                "use_optimistic",
+            ],
+        ),
     };
     switch(&conf, "accept_dad", accept_dad);
     for key in more {
         switch(&conf, key, "1");
-    }
-    if settings.announcing != Announcing::Never {
-        announcing.extend(conf.writer("ndisc_notify").ok());
     }
     if ipv6 {
         Conf::open("ipv6", "lo")?.ensure("disable_ipv6", "0")?;
@@ -269,24 +304,7 @@ fn write_settings(settings: Settings, ifname: &str, ipv6: bool) -> netlink::Resu
         // The address outlives a workload that takes its interface down and up again.
         conf.write("keep_addr_on_down", "1")?;
     }
-    Ok(at_once(settings, announcing))
-}
-
-/// Throws the switches that cannot wait; those that can are given back.
-fn at_once(settings: Settings, mut switches: Vec<Writer>) -> Vec<Writer> {
-    if settings.announcing != Announcing::OnUp {
-        return switches;
-    }
-    for switch in &mut switches {
-        throw(switch);
-    }
-    Vec::new()
-}
-
-fn throw(switch: &mut Writer) {
-    if let Err(error) = switch.write("1") {
-        log::debug(format_args!("{error}"));
-    }
+    Ok(())
 }
 
 /// Keeps router advertisements out, before IPAM has the link to itself: the DHCP client sets it up.

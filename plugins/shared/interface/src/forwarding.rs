@@ -1,7 +1,10 @@
 //! The host's switches for passing packets on.
 
+use std::path::PathBuf;
+
 use ipnetwork::IpNetwork;
-use netlink::sysctl;
+use netlink::{Handle, sysctl};
+use skel::log;
 
 use crate::error::Error;
 
@@ -9,12 +12,11 @@ use crate::error::Error;
 ///
 /// # Errors
 /// When a switch cannot be set.
-pub fn enable(addresses: &[IpNetwork]) -> Result<(), Error> {
-    if addresses.iter().any(IpNetwork::is_ipv4) {
-        sysctl::ensure(&sysctl::path(&["net", "ipv4", "ip_forward"])?, "1")?;
-    }
-    if addresses.iter().any(IpNetwork::is_ipv6) {
-        sysctl::ensure(&sysctl::conf("ipv6", "all", "forwarding")?, "1")?;
+pub fn enable(host: &Handle, addresses: &[IpNetwork]) -> Result<(), Error> {
+    for ipv6 in families(addresses) {
+        if !is_on(host, ipv6)? {
+            sysctl::ensure(&switch(ipv6)?, "1")?;
+        }
     }
     Ok(())
 }
@@ -23,19 +25,10 @@ pub fn enable(addresses: &[IpNetwork]) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::Check`] if it is not.
-pub fn verify(addresses: &[IpNetwork]) -> Result<(), Error> {
-    let switches = [
-        (
-            addresses.iter().any(IpNetwork::is_ipv4),
-            sysctl::path(&["net", "ipv4", "ip_forward"])?,
-        ),
-        (
-            addresses.iter().any(IpNetwork::is_ipv6),
-            sysctl::conf("ipv6", "all", "forwarding")?,
-        ),
-    ];
-    for (needed, path) in switches {
-        if needed && sysctl::read(&path)? != "1" {
+pub fn verify(host: &Handle, addresses: &[IpNetwork]) -> Result<(), Error> {
+    for ipv6 in families(addresses) {
+        if !is_on(host, ipv6)? {
+            let path = switch(ipv6)?;
             return Err(Error::Check(format!(
                 "forwarding is off ({})",
                 path.display()
@@ -43,4 +36,28 @@ pub fn verify(addresses: &[IpNetwork]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The families that there are addresses of; true means IPv6.
+fn families(addresses: &[IpNetwork]) -> impl Iterator<Item = bool> {
+    let has = |ipv6| addresses.iter().any(|address| address.is_ipv6() == ipv6);
+    [false, true].into_iter().filter(move |ipv6| has(*ipv6))
+}
+
+fn switch(ipv6: bool) -> Result<PathBuf, Error> {
+    Ok(match ipv6 {
+        false => sysctl::path(&["net", "ipv4", "ip_forward"])?,
+        true => sysctl::conf("ipv6", "all", "forwarding")?,
+    })
+}
+
+/// Asks the kernel, and where it does not answer, the file.
+fn is_on(host: &Handle, ipv6: bool) -> Result<bool, Error> {
+    match host.forwards(ipv6) {
+        Ok(on) => Ok(on),
+        Err(error) => {
+            log::debug(format_args!("{error}"));
+            Ok(sysctl::read(&switch(ipv6)?)? == "1")
+        }
+    }
 }

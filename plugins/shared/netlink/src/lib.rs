@@ -47,6 +47,7 @@
 mod addr;
 mod advertise;
 mod announce;
+mod conf;
 mod error;
 mod handle;
 mod link;

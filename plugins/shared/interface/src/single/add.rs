@@ -94,7 +94,7 @@ fn attach(
             _ => mac.link_local(),
         });
     }
-    let switches = addressing::configure(&world.container, settings, link, result)?;
+    let announcement = addressing::configure(&world.container, settings, link, result)?;
     if result.ips.is_empty() {
         return Ok(());
     }
@@ -107,13 +107,7 @@ fn attach(
     }
     let deadline = Instant::now() + PATIENCE;
     addressing::settle(&world.container, link, result, deadline)?;
-    if settings.announcing == Announcing::WhenReady {
-        addressing::announce(&world.container, link, mac, switches)?;
-    }
-    if settings.dad == Dad::Optimistic || settings.announcing == Announcing::OnUp {
-        addressing::advertise(&world.container, link, mac, result);
-    }
-    Ok(())
+    addressing::announce(&world.container, link, mac, &announcement)
 }
 
 /// Lists the interface, and ties the addresses to it.

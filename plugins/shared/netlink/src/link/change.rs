@@ -1,9 +1,10 @@
 //! Changing and deleting a link.
 
+use netlink_packet_core::{DefaultNla, NLA_F_NESTED};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridgePort, InfoPortData, InfoPortKind,
-    LinkAttribute, LinkFlags,
+    AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridgePort, InfoPortData,
+    InfoPortKind, LinkAttribute, LinkFlags,
 };
 use rtnetlink::{LinkMessageBuilder, LinkUnspec};
 
@@ -13,6 +14,11 @@ use crate::handle::Handle;
 use crate::mac::MacAddr;
 use crate::name;
 use crate::request::Request;
+
+/// `IFLA_INET_CONF` (linux/if_link.h), and `IPV4_DEVCONF_ARP_NOTIFY`, `IPV4_DEVCONF_ROUTE_LOCALNET` (linux/ip.h).
+pub(super) const INET_CONF: u16 = 1;
+const ARP_NOTIFY: u16 = 22;
+pub(super) const ROUTE_LOCALNET: u16 = 26;
 
 /// What is to change about a link. All of it goes in one message and so under one hold of the kernel's RTNL lock.
 /// Port settings take effect before the link goes up, whatever the order of the calls.
@@ -27,6 +33,7 @@ pub struct LinkChange {
     alias: Option<String>,
     tx_queue_len: Option<u32>,
     no_link_local: bool,
+    ipv4: Vec<(u16, bool)>,
     port: Vec<InfoBridgePort>,
 }
 
@@ -101,6 +108,20 @@ impl LinkChange {
         self
     }
 
+    /// Whether the kernel announces the link's IPv4 addresses by ARP when it goes up or its hardware address is set.
+    #[must_use]
+    pub fn arp_notify(mut self, on: bool) -> Self {
+        self.ipv4.push((ARP_NOTIFY, on));
+        self
+    }
+
+    /// Whether packets from or to 127.0.0.0/8 may pass the link.
+    #[must_use]
+    pub fn route_localnet(mut self, on: bool) -> Self {
+        self.ipv4.push((ROUTE_LOCALNET, on));
+        self
+    }
+
     /// For a port of a bridge (already one when this is sent): whether frames may leave by the port they came in on.
     #[must_use]
     pub fn hairpin(mut self, on: bool) -> Self {
@@ -155,13 +176,25 @@ impl LinkChange {
         let master = self.master.map(LinkAttribute::Controller);
         let alias = self.alias.clone().map(LinkAttribute::IfAlias);
         let queue = self.tx_queue_len.map(LinkAttribute::TxQueueLen);
-        let no_address = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
-        let inet6 = self
-            .no_link_local
-            .then(|| LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![no_address])]));
-        [name, mac, mtu, master, alias, queue, inet6]
+        let families = self.families();
+        let families = (!families.is_empty()).then_some(LinkAttribute::AfSpecUnspec(families));
+        [name, mac, mtu, master, alias, queue, families]
             .into_iter()
             .flatten()
+    }
+
+    /// What concerns one address family.
+    fn families(&self) -> Vec<AfSpecUnspec> {
+        let mut families = Vec::new();
+        if !self.ipv4.is_empty() {
+            let settings = DefaultNla::new(INET_CONF | NLA_F_NESTED, inet_conf(&self.ipv4));
+            families.push(AfSpecUnspec::Inet(vec![AfSpecInet::Other(settings)]));
+        }
+        if self.no_link_local {
+            let no_address = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+            families.push(AfSpecUnspec::Inet6(vec![no_address]));
+        }
+        families
     }
 
     /// The most telling word for an error.
@@ -183,6 +216,17 @@ impl LinkChange {
             _ => "change link",
         }
     }
+}
+
+/// Settings as `IFLA_INET_CONF` takes them: an attribute each, whose type is the setting.
+fn inet_conf(settings: &[(u16, bool)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (setting, on) in settings {
+        bytes.extend(8_u16.to_ne_bytes());
+        bytes.extend(setting.to_ne_bytes());
+        bytes.extend(u32::from(*on).to_ne_bytes());
+    }
+    bytes
 }
 
 impl Request {

@@ -68,6 +68,8 @@ pub struct Link {
     pub stp: bool,
     /// For a port of a bridge: its settings.
     pub port: Option<BridgePort>,
+    /// Whether packets from or to 127.0.0.0/8 may pass; none where the kernel does not say.
+    pub route_localnet: Option<bool>,
 }
 
 /// The settings of a bridge port.

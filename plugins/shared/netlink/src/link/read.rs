@@ -5,6 +5,7 @@ use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkHeader, Link
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::libc;
 
+use super::change::{INET_CONF, ROUTE_LOCALNET};
 use super::{BridgePort, KindData, Link, OperState};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -136,6 +137,7 @@ pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
         default_pvid: None,
         stp: false,
         port: None,
+        route_localnet: None,
     };
     for (kind, value) in attributes(payload.get(HEADER_LEN..)?) {
         link.take(kind, value);
@@ -160,6 +162,7 @@ impl Link {
             }
             libc::IFLA_PROP_LIST => self.alt_names = alt_names(value),
             libc::IFLA_LINKINFO => self.take_info(value),
+            libc::IFLA_AF_SPEC => self.route_localnet = ipv4_setting(value, ROUTE_LOCALNET),
             _ => {}
         }
     }
@@ -201,6 +204,19 @@ impl Link {
             None => None,
         };
     }
+}
+
+/// A setting of `IFLA_INET_CONF`, which lists them all as 32-bit numbers, the first being number 1.
+fn ipv4_setting(families: &[u8], setting: u16) -> Option<bool> {
+    let find = |attributes_of, wanted| {
+        attributes(attributes_of)
+            .find(|(kind, _)| *kind == wanted)
+            .map(|(_, value)| value)
+    };
+    let family = u16::try_from(libc::AF_INET).ok()?;
+    let values = find(find(families, family)?, INET_CONF)?;
+    let start = usize::from(setting).checked_sub(1)? * size_of::<u32>();
+    nla::as_u32(values.get(start..)?).map(|value| value != 0)
 }
 
 fn bridge_port(data: &[u8]) -> BridgePort {
