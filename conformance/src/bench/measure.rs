@@ -99,7 +99,7 @@ pub fn process_counts(setting: &Setting) -> Result<Option<Cycle>> {
     let count = |ok: bool| -> Result<Lap> {
         let text = std::fs::read_to_string(&trace).doing(|| "read the trace")?;
         std::fs::remove_file(&trace).doing(|| "remove the trace")?;
-        let started = |line: &&str| line.contains("execve(") && line.ends_with("= 0");
+        let started = |line: &&str| super::scale::started(line);
         Ok(Lap {
             took: Duration::ZERO,
             ok,

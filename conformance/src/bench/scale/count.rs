@@ -97,14 +97,20 @@ impl Crowd<'_> {
     }
 }
 
+/// Whether a line of a trace is the start of a program.
+pub(in crate::bench) fn started(line: &str) -> bool {
+    let execve = line.contains("execve(") || line.contains("<... execve resumed>");
+    execve && line.ends_with("= 0")
+}
+
 /// Reads and removes a trace.
 fn count(trace: &Path) -> Result<Count> {
     let text = fs::read_to_string(trace).doing(|| "read the trace")?;
     fs::remove_file(trace).doing(|| "remove the trace")?;
-    let started = |line: &&str| line.contains("execve(") && line.ends_with("= 0");
-    let call = |line: &&str| line.contains('(') && !line.contains("<unfinished");
+    // A call that another process interrupts has two lines, the second of which says "resumed" and how it ended.
+    let call = |line: &&str| line.contains('(') && !line.contains("<... ");
     Ok(Count {
-        programs: text.lines().filter(started).count(),
+        programs: text.lines().filter(|line| started(line)).count(),
         calls: text.lines().filter(call).count(),
     })
 }

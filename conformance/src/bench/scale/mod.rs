@@ -13,6 +13,7 @@ mod svg;
 mod worker;
 
 pub use count::{Count, Counts};
+pub(super) use count::started;
 pub use crowd::{Crowd, Member, Rush};
 pub use cycle::{Cost, Cycle};
 pub use floor::Floor;

@@ -258,6 +258,10 @@ impl Bench<'_> {
         cycles: bool,
         packets: bool,
     ) -> Result<()> {
+        let first = match cycles {
+            true => self.first_cycles(subject)?,
+            false => ListRow::default(),
+        };
         let mut ours = self.worker(&self.ours, &subject.list)?;
         let mut theirs = match subject.compared {
             true => Some(self.worker(&self.plan.reference, &subject.list)?),
@@ -276,9 +280,17 @@ impl Bench<'_> {
                 })?)?;
             }
             if cycles {
+                let row = self.cycles(subject, *size, &mut ours, theirs.as_mut())?;
                 results
                     .lists
-                    .push(self.cycles(subject, *size, &mut ours, theirs.as_mut())?);
+                    .push(match Some(size) == self.plan.attachments.first() {
+                        true => ListRow {
+                            ours_first: first.ours.clone(),
+                            theirs_first: first.theirs.clone(),
+                            ..row
+                        },
+                        false => row,
+                    });
             }
         }
         if packets {
@@ -291,6 +303,24 @@ impl Bench<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The first cycle on a fresh host, on as many hosts as there are rounds.
+    fn first_cycles(&self, subject: &Subject) -> Result<ListRow> {
+        eprintln!("list {} on a fresh host ...", subject.key);
+        let cycle = Order::Cycle {
+            wrapper: Vec::new(),
+        };
+        let mut row = ListRow::default();
+        for _ in 0..self.plan.rounds {
+            let mut ours = self.worker(&self.ours, &subject.list)?;
+            row.ours.push(ours.order(&cycle)?);
+            if subject.compared {
+                let mut theirs = self.worker(&self.plan.reference, &subject.list)?;
+                row.theirs.push(theirs.order(&cycle)?);
+            }
+        }
+        Ok(row)
     }
 
     fn cycles(

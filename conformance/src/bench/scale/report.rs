@@ -47,6 +47,10 @@ pub struct ListRow {
     pub title: String,
     /// How many attachments there are.
     pub size: usize,
+    /// Our first cycle on a fresh host, several times; filled in for the smallest size.
+    pub ours_first: Vec<Cycle>,
+    /// The other directory's.
+    pub theirs_first: Vec<Cycle>,
     /// Our cycles.
     pub ours: Vec<Cycle>,
     /// The other directory's; empty if it does not run this list.
@@ -149,29 +153,34 @@ impl Results {
         }
         page.push_str(
             "\n## Lists, by the attachments that are there already\n\n\
-             | list | there already | command | Ferrule | processor | against none there | reference set | processor | reference / Ferrule |\n\
+             | list | there already | command | Ferrule | processor | against the first | reference set | processor | reference / Ferrule |\n\
              |---|---:|---|---:|---:|---:|---:|---:|---:|\n",
         );
         for (key, rows) in self.by_list() {
             for (command, pick) in COMMANDS {
-                let first = rows
-                    .first()
-                    .map(|row| wall(&row.ours, pick))
-                    .unwrap_or_default();
-                for row in &rows {
-                    let (own, other) = (wall(&row.ours, pick), wall(&row.theirs, pick));
+                let fresh = rows.iter().filter(|row| !row.ours_first.is_empty());
+                let fresh = fresh.map(|row| {
+                    let there = "none, fresh host".to_owned();
+                    (there, &row.ours_first, &row.theirs_first)
+                });
+                let used = rows
+                    .iter()
+                    .map(|row| (row.size.to_string(), &row.ours, &row.theirs));
+                let mut first = None;
+                for (there, ours, theirs) in fresh.chain(used) {
+                    let (own, other) = (wall(ours, pick), wall(theirs, pick));
+                    let first = *first.get_or_insert(own);
                     let _ = writeln!(
                         page,
-                        "| {key} | {} | {command}{} | {} | {} | {:.2} | {}{} | {} | {} |",
-                        row.size,
-                        mark(&row.ours, pick),
+                        "| {key} | {there} | {command}{} | {} | {} | {:.2} | {}{} | {} | {} |",
+                        mark(ours, pick),
                         ms(own),
-                        ms(cpu(&row.ours, pick)),
+                        ms(cpu(ours, pick)),
                         ratio(own, first),
-                        some(&row.theirs, || ms(other)),
-                        mark(&row.theirs, pick),
-                        some(&row.theirs, || ms(cpu(&row.theirs, pick))),
-                        some(&row.theirs, || format!("{:.1}", ratio(other, own))),
+                        some(theirs, || ms(other)),
+                        mark(theirs, pick),
+                        some(theirs, || ms(cpu(theirs, pick))),
+                        some(theirs, || format!("{:.1}", ratio(other, own))),
                     );
                 }
             }
