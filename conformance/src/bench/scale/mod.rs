@@ -12,8 +12,8 @@ mod report;
 mod svg;
 mod worker;
 
-pub use count::{Count, Counts};
 pub(super) use count::started;
+pub use count::{Count, Counts};
 pub use crowd::{Crowd, Member, Rush};
 pub use cycle::{Cost, Cycle};
 pub use floor::Floor;
