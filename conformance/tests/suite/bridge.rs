@@ -525,6 +525,18 @@ sandboxed! {
         assert_eq!(value.trim(), "0");
     }
 
+    fn an_interface_without_ipv6_addresses_has_no_ipv6(lab) {
+        for (id, accept, expected) in [("c1", false, 1), ("c2", true, 2)] {
+            let (netns, attachment) = attach(lab, id);
+            let answer = add(lab, &config(json!({"acceptRA": accept})), &attachment);
+            let given = addresses(&answer.json().unwrap())[0].address;
+            let rtnl = Rtnl::open(&netns).unwrap();
+            let present = rtnl.addresses_of("eth0").unwrap();
+            assert!(present.contains(&given), "{present:?}");
+            assert_eq!(present.len(), expected, "{present:?}");
+        }
+    }
+
     fn many_at_once_on_a_fresh_host(lab) {
         let config = config(json!({"isGateway": true, "ipMasq": true, "ipam": dual("10.5.0.0/24", "fd00:5::/64")}));
         let containers: Vec<_> = (0..24).map(|number| attach(lab, &format!("c{number}"))).collect();
