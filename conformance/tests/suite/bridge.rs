@@ -525,6 +525,25 @@ sandboxed! {
         assert_eq!(value.trim(), "0");
     }
 
+    fn neighbours_hear_at_once_who_holds_an_address_now(lab) {
+        let config = config(json!({"ipam": {"type": "host-local", "ranges": [
+            [{"subnet": "10.5.0.0/24", "rangeStart": "10.5.0.2", "rangeEnd": "10.5.0.3"}],
+            [{"subnet": "fd00:5::/64", "rangeStart": "fd00:5::2", "rangeEnd": "fd00:5::3"}],
+        ]}}));
+        let (neighbour, attachment) = attach(lab, "neighbour");
+        add(lab, &config, &attachment);
+        // Without word from the new holder the kernel believes the old one for five seconds and more.
+        let at_once = std::time::Duration::from_secs(1);
+        for id in ["first", "second", "third"] {
+            let (_netns, attachment) = attach(lab, id);
+            let result = add(lab, &config, &attachment).json().unwrap();
+            for ip in addresses(&result) {
+                ping(&neighbour, ip.address.ip(), at_once).unwrap();
+            }
+            fine(&lab.one("DEL", &config, &attachment));
+        }
+    }
+
     fn an_interface_without_ipv6_addresses_has_no_ipv6(lab) {
         for (id, accept, expected) in [("c1", false, 1), ("c2", true, 2)] {
             let (netns, attachment) = attach(lab, id);
