@@ -5,7 +5,7 @@
 //! * [`verify`] is the CHECK of the same;
 //! * [`config`] holds the keys that several plugins read in the same way;
 //! * [`masquerade`] is `ipMasq`; [`forwarding`] the host's switches; [`pair`] says whose a veth pair is;
-//! * [`master`] finds the link that an interface sits on;
+//! * [`master`] finds the link that an interface sits on; [`redirect`] sends what arrives by a link out of another;
 //! * [`stacked`] makes a link on top of another;
 //! * [`single`] is the whole of a plugin that makes one link in the container, but for making it.
 
@@ -17,6 +17,7 @@ mod lease;
 pub mod masquerade;
 pub mod master;
 pub mod pair;
+pub mod redirect;
 pub mod single;
 pub mod stacked;
 pub mod verify;

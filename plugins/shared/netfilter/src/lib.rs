@@ -27,7 +27,7 @@ pub use conntrack::Flows;
 pub use error::{Error, Result};
 pub use intent::{Intent, Kinds, MarkStyle, Policy, Protocol, PublishedPort, Snat};
 pub use netfilter::{ApplyOptions, Backend, Hints, Netfilter};
-pub use owner::{Holder, Owner, network_hash};
+pub use owner::{Holder, Owner, hex_digest, network_hash};
 
 /// The conntrack mark bit that every connection to a published port carries.
 ///

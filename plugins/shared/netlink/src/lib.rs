@@ -1,4 +1,4 @@
-//! Links, addresses, routes, bridge VLANs and kernel settings of network namespaces.
+//! Links, addresses, routes, bridge VLANs, traffic control and kernel settings of network namespaces.
 //!
 //! A [`Handle`] talks with one namespace. The host's and the container's are opened once and then used side by side, so no
 //! code runs "inside" a namespace except for the few things that know no other way ([`Handle::inside`]: sysctls, raw sockets).
@@ -62,6 +62,8 @@ mod socket;
 mod survival;
 mod sys;
 pub mod sysctl;
+pub mod tc;
+pub mod tun;
 mod vlan;
 mod watch;
 
@@ -70,8 +72,8 @@ pub use announce::Station;
 pub use error::{Error, Result};
 pub use handle::Handle;
 pub use link::{
-    BridgePort, IpvlanMode, KindData, Link, LinkChange, LinkRef, MacvlanMode, NewBridge, NewKind,
-    NewLink, NewVeth, OperState, UnknownMode, Veth, VethEnd,
+    BridgePort, IpvlanMode, KindData, Link, LinkChange, LinkRef, MacvlanMode, NewBridge, NewIfb,
+    NewKind, NewLink, NewVeth, OperState, UnknownMode, Veth, VethEnd,
 };
 pub use mac::MacAddr;
 pub use name::{ALT_NAME_MAX, NAME_MAX, check_name, random_name};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{addr, link, nla, route, socket, vlan};
+use crate::{addr, link, nla, route, socket, tc, vlan};
 
 /// Attributes whose header is likely to make sense, so that the readers get past it.
 fn attribute() -> impl Strategy<Value = Vec<u8>> {
@@ -38,11 +38,13 @@ fn payload(header: usize) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn read_as_everything(bytes: &[u8]) {
-    for kind in [16, 17, 20, 21, 24, 25] {
+    for kind in [16, 17, 20, 21, 24, 25, 36, 44] {
         let _ = link::parse(kind, bytes);
         let _ = addr::parse(kind, bytes);
         let _ = route::parse(kind, bytes);
         let _ = vlan::parse(kind, bytes, 0);
+        let _ = tc::parse_qdisc(kind, bytes);
+        let _ = tc::parse_filter(kind, bytes);
     }
     socket::messages(bytes).for_each(drop);
     nla::attributes(bytes).for_each(drop);

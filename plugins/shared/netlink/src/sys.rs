@@ -10,6 +10,9 @@ use nix::libc;
 /// `_IO(0xb7, 0x3)`: the kind of a namespace file (linux/nsfs.h, since 4.11).
 const NS_GET_NSTYPE: libc::Ioctl = 0xb703;
 
+/// What a number set by [`tun_set`] means (linux/if_tun.h).
+pub(crate) use libc::{TUNSETGROUP, TUNSETOWNER, TUNSETPERSIST};
+
 /// The `CLONE_NEW*` constant of the namespace behind a file; `ENOTTY` if it is no namespace file.
 pub(crate) fn namespace_type(file: impl AsFd) -> nix::Result<libc::c_int> {
     // SAFETY: NS_GET_NSTYPE takes no argument and writes no memory; the descriptor is open for as long as `file` lives.
@@ -28,6 +31,45 @@ pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
         Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
         Err(_) => Err(io::Error::last_os_error()),
     }
+}
+
+/// Ties an open `/dev/net/tun` to the link of that name, which is made unless it is there (`TUNSETIFF`, linux/if_tun.h), and
+/// gives the name that it has, which is another one if a pattern such as `tap%d` was asked for.
+pub(crate) fn tun_attach(file: impl AsFd, name: &str, flags: libc::c_int) -> nix::Result<String> {
+    // SAFETY: ifreq is plain data for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero: the name ends there at the latest.
+    let (_, room) = request.ifr_name.split_last_mut().unzip();
+    for (to, from) in room.into_iter().flatten().zip(name.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    // The field has sixteen bits, the highest of which is a flag of its own.
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one ifreq, which `request` is; it outlives the call, and so does the descriptor.
+    let verdict = unsafe {
+        libc::ioctl(
+            file.as_fd().as_raw_fd(),
+            libc::TUNSETIFF,
+            std::ptr::from_mut(&mut request),
+        )
+    };
+    nix::errno::Errno::result(verdict)?;
+    let bytes = request.ifr_name.map(|c| c.to_ne_bytes()[0]);
+    Ok(crate::nla::as_text(&bytes))
+}
+
+/// Sets a number of the tap behind an open `/dev/net/tun`: owner, group, or whether it stays.
+pub(crate) fn tun_set(file: impl AsFd, request: libc::Ioctl, value: u32) -> nix::Result<()> {
+    // SAFETY: these requests take a number in place of a pointer and touch no memory of ours; the descriptor is open for as
+    // long as `file` lives.
+    let verdict = unsafe {
+        libc::ioctl(
+            file.as_fd().as_raw_fd(),
+            request,
+            libc::c_ulong::from(value),
+        )
+    };
+    nix::errno::Errno::result(verdict).map(drop)
 }
 
 /// Sends one link-layer frame (header included) out of the link with that index through an `AF_PACKET` raw socket.

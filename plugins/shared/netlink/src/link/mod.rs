@@ -3,6 +3,7 @@
 mod alone;
 mod bridge;
 mod change;
+mod ifb;
 mod kind;
 mod read;
 mod veth;
@@ -12,12 +13,14 @@ use std::borrow::Cow;
 pub use alone::{NewKind, NewLink};
 pub use bridge::NewBridge;
 pub use change::LinkChange;
+pub use ifb::NewIfb;
 pub use kind::{IpvlanMode, KindData, MacvlanMode, UnknownMode};
 pub use netlink_packet_route::link::State as OperState;
 pub(crate) use read::parse;
 pub use veth::{NewVeth, Veth, VethEnd};
 
 use crate::mac::MacAddr;
+use crate::tun::TunSettings;
 
 /// A link as the kernel describes it (`RTM_NEWLINK`, rtnetlink(7)).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +73,8 @@ pub struct Link {
     pub port: Option<BridgePort>,
     /// Whether packets from or to 127.0.0.0/8 may pass; none where the kernel does not say.
     pub route_localnet: Option<bool>,
+    /// For a tap or tun: its other end.
+    pub tun: Option<TunSettings>,
 }
 
 /// The settings of a bridge port.
@@ -107,6 +112,18 @@ impl Link {
     #[must_use]
     pub fn is_veth(&self) -> bool {
         self.kind.as_deref() == Some("veth")
+    }
+
+    /// Whether it is a tap or tun.
+    #[must_use]
+    pub fn is_tun(&self) -> bool {
+        self.kind.as_deref() == Some("tun")
+    }
+
+    /// Whether it is an intermediate functional block.
+    #[must_use]
+    pub fn is_ifb(&self) -> bool {
+        self.kind.as_deref() == Some("ifb")
     }
 
     /// Whether `other`, in another or the same namespace, is the far end of this veth pair: each names the other's index.

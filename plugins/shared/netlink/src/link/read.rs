@@ -13,6 +13,7 @@ use crate::mac::MacAddr;
 use crate::name::{self, NAME_MAX};
 use crate::nla::{self, attributes};
 use crate::request::Request;
+use crate::tun::TunSettings;
 
 /// `IFLA_BR_STP_STATE`, `IFLA_BR_VLAN_FILTERING` and `IFLA_BR_VLAN_DEFAULT_PVID` (linux/if_link.h).
 const BR_STP_STATE: u16 = 5;
@@ -24,6 +25,14 @@ const BRPORT_MODE: u16 = 4;
 const BRPORT_ISOLATED: u16 = 33;
 /// `IFLA_ALT_IFNAME`: alone in a request, within `IFLA_PROP_LIST` in an answer.
 const ALT_IFNAME: u16 = 53;
+/// `IFLA_TUN_*`.
+const TUN_OWNER: u16 = 1;
+const TUN_GROUP: u16 = 2;
+const TUN_TYPE: u16 = 3;
+const TUN_PI: u16 = 4;
+const TUN_VNET_HDR: u16 = 5;
+const TUN_PERSIST: u16 = 6;
+const TUN_MULTI_QUEUE: u16 = 7;
 const HEADER_LEN: usize = 16;
 
 impl Handle {
@@ -138,6 +147,7 @@ pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
         stp: false,
         port: None,
         route_localnet: None,
+        tun: None,
     };
     for (kind, value) in attributes(payload.get(HEADER_LEN..)?) {
         link.take(kind, value);
@@ -174,6 +184,7 @@ impl Link {
             match kind {
                 libc::IFLA_INFO_KIND => self.kind = Some(nla::as_text(value)),
                 libc::IFLA_INFO_DATA if self.is_bridge() => self.take_bridge(value),
+                libc::IFLA_INFO_DATA if self.is_tun() => self.tun = Some(tun(value)),
                 libc::IFLA_INFO_DATA => {
                     self.data = KindData::parse(self.kind.as_deref().unwrap_or_default(), value);
                 }
@@ -217,6 +228,24 @@ fn ipv4_setting(families: &[u8], setting: u16) -> Option<bool> {
     let values = find(find(families, family)?, INET_CONF)?;
     let start = usize::from(setting).checked_sub(1)? * size_of::<u32>();
     nla::as_u32(values.get(start..)?).map(|value| value != 0)
+}
+
+fn tun(data: &[u8]) -> TunSettings {
+    let mut tun = TunSettings::default();
+    for (kind, value) in attributes(data) {
+        let number = nla::as_u8(value).unwrap_or(0);
+        match kind {
+            TUN_OWNER => tun.owner = nla::as_u32(value),
+            TUN_GROUP => tun.group = nla::as_u32(value),
+            TUN_TYPE => tun.tap = libc::c_int::from(number) == libc::IFF_TAP,
+            TUN_PI => tun.packet_info = number != 0,
+            TUN_VNET_HDR => tun.vnet_hdr = number != 0,
+            TUN_PERSIST => tun.persistent = number != 0,
+            TUN_MULTI_QUEUE => tun.multi_queue = number != 0,
+            _ => {}
+        }
+    }
+    tun
 }
 
 fn bridge_port(data: &[u8]) -> BridgePort {

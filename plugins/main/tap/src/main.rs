@@ -1,0 +1,5 @@
+//! The `tap` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<tap::Tap>()
+}

@@ -1,0 +1,5 @@
+//! The `bandwidth` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<bandwidth::Bandwidth>()
+}
