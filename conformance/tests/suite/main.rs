@@ -8,11 +8,13 @@
     missing_docs
 )]
 
+mod guest;
 mod segment;
 mod status;
 mod support;
 
 mod args;
+mod bandwidth;
 mod bridge;
 mod chains;
 mod cnitool;
@@ -34,3 +36,5 @@ mod protocol;
 mod reload;
 mod sandbox;
 mod static_ipam;
+mod tap;
+mod tc_redirect_tap;

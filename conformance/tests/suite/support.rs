@@ -16,13 +16,16 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 6] = [
+pub const OURS: [&str; 9] = [
     "loopback",
     "bridge",
+    "tap",
     "host-local",
     "static",
+    "bandwidth",
     "firewall",
     "portmap",
+    "tc-redirect-tap",
 ];
 
 /// Names the test that runs inside a sandbox.
