@@ -453,7 +453,8 @@ sandboxed! {
     }
 
     fn check_notices_each_loss(lab) {
-        let losses: [(&str, fn(&str) -> String); 7] = [
+        type Loss = fn(&str) -> String;
+        let losses: [(&str, Loss); 7] = [
             ("tc", |port| format!("qdisc del dev {port} root")),
             ("tc", |port| format!("qdisc change dev {port} root handle 1: tbf rate 9mbit burst 20kb latency 25ms")),
             ("tc", |port| format!("filter del dev {port} ingress")),
