@@ -25,6 +25,19 @@ pub const OPERATOR: &str = r#"{"name":"test","cniVersion":"0.4.0","plugins":[
 pub const MESOS: &str = r#"{"cniVersion":"0.2.0","name":"mesos-net","type":"bridge","bridge":"mesos-cni0","isGateway":true,"ipMasq":true,"vlanId":5,
  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/16","rangeStart":"10.10.0.10","rangeEnd":"10.10.0.250"}]],"routes":[{"dst":"0.0.0.0/0"}]}}"#;
 
+/// The list of a driver for microVMs, with limits of its own.
+pub const MICROVM: &str = r#"{"cniVersion":"1.0.0","name":"fcnet","plugins":[
+ {"type":"bridge","bridge":"fc0","isGateway":true,"ipMasq":true,
+  "ipam":{"type":"host-local","subnet":"192.168.127.0/24","resolvConf":"/etc/resolv.conf","routes":[{"dst":"0.0.0.0/0"}]}},
+ {"type":"firewall"},
+ {"type":"bandwidth","ingressRate":80000000,"ingressBurst":8000000,"egressRate":80000000,"egressBurst":8000000},
+ {"type":"tc-redirect-tap"}]}"#;
+
+/// A tap with addresses of its own, for a machine that runs in the container.
+pub const TAP: &str = r#"{"cniVersion":"1.0.0","name":"taps","plugins":[
+ {"type":"tap","owner":0,"group":0,"multiQueue":true,"mtu":1400,
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.96.0.0/24"}],[{"subnet":"fd00:96::/64"}]]}}]}"#;
+
 /// Port mappings as Nomad passes them: every port for both protocols, keys capitalised.
 #[must_use]
 pub fn nomad_ports(host: u16, container: u16) -> Value {

@@ -72,7 +72,9 @@ impl Case<'_> {
             owners: &owners,
         });
         assert!(beyond.is_empty(), "list {key}: {beyond:#?}");
-        self.lab.rtnl().delete_link(self.list.bridge).unwrap();
+        if !self.list.bridge.is_empty() {
+            self.lab.rtnl().delete_link(self.list.bridge).unwrap();
+        }
     }
 }
 
@@ -163,6 +165,16 @@ sandboxed! {
                     config["backend"] = json!("wall of fire");
                     config["ingressPolicy"] = json!(12);
                 }
+                "tap" => {
+                    config["owner"] = json!("me");
+                    config["mtu"] = json!([]);
+                    config["ipam"] = json!({"type": "host-local", "ranges": "everything"});
+                }
+                "bandwidth" => {
+                    config["ingressRate"] = json!("fast");
+                    config["egressBurst"] = json!(-1);
+                }
+                "tc-redirect-tap" => config["uid"] = json!("me"),
                 "portmap" => {
                     config["backend"] = json!({});
                     config["snat"] = json!("maybe");
@@ -293,7 +305,8 @@ fn torture(arguments: &[&str]) {
 #[test]
 fn kills_leave_nothing_behind() {
     torture(&[
-        "kill", "--list", "a", "--list", "g", "--every", "97", "--from", "41", "--jobs", "4",
+        "kill", "--list", "a", "--list", "g", "--list", "v", "--list", "p", "--every", "97",
+        "--from", "41", "--jobs", "4",
     ]);
 }
 
@@ -305,6 +318,10 @@ fn a_short_soak_leaves_nothing_behind() {
         "a",
         "--list",
         "g",
+        "--list",
+        "v",
+        "--list",
+        "p",
         "--minutes",
         "0.2",
         "--jobs",

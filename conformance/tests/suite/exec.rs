@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 
 use conformance::chain::{Attachment, Network, Runtime};
-use conformance::lists::{MESOS, NOMAD, NOMAD_DUAL, OPERATOR, nomad_ports};
+use conformance::lists::{MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, TAP, nomad_ports};
 
 use super::support::{Lab, OURS, plugins, sandboxed, tool};
 
@@ -78,6 +78,23 @@ fn run_list(lab: &Lab, name: &str, text: &str, restores: usize) {
     judge(name, "DEL", restores);
 }
 
+/// ADD, CHECK and DEL of a list without waiting for time to pass.
+fn nothing_sleeps(lab: &Lab, list: &str, name: &str) {
+    let network = Network::parse(list).unwrap();
+    let netns = lab.container(name);
+    let mut attachment =
+        Attachment::new(name, netns.path()).capability("portMappings", nomad_ports(8080, 80));
+    let runtime = traced(lab, "nanosleep,clock_nanosleep,select,pselect6,execve");
+    runtime.add(&network, &mut attachment).unwrap();
+    runtime.check(&network, &attachment).unwrap();
+    runtime.del(&network, &attachment).unwrap();
+    let text = trace();
+    assert!(text.contains("execve("), "the tracer worked: {text}");
+    for call in ["nanosleep(", "select(", "pselect6("] {
+        assert!(!text.contains(call), "{text}");
+    }
+}
+
 sandboxed! {
     fn list_a_starts_nothing_but_plugins(lab) {
         run_list(lab, "a", NOMAD, 0);
@@ -96,19 +113,17 @@ sandboxed! {
         run_list(lab, "d", MESOS, 0);
     }
 
+    fn a_microvm_starts_nothing_but_plugins(lab) {
+        run_list(lab, "v", MICROVM, 0);
+    }
+
+    fn a_tap_starts_nothing_but_plugins(lab) {
+        run_list(lab, "tap", TAP, 0);
+    }
+
     fn nothing_sleeps_on_the_way(lab) {
-        let network = Network::parse(NOMAD).unwrap();
-        let netns = lab.container("c1");
-        let mut attachment =
-            Attachment::new("c1", netns.path()).capability("portMappings", nomad_ports(8080, 80));
-        let runtime = traced(lab, "nanosleep,clock_nanosleep,select,pselect6,execve");
-        runtime.add(&network, &mut attachment).unwrap();
-        runtime.check(&network, &attachment).unwrap();
-        runtime.del(&network, &attachment).unwrap();
-        let text = trace();
-        assert!(text.contains("execve("), "the tracer worked: {text}");
-        for call in ["nanosleep(", "select(", "pselect6("] {
-            assert!(!text.contains(call), "{text}");
+        for (number, list) in [NOMAD, MICROVM, TAP].into_iter().enumerate() {
+            nothing_sleeps(lab, list, &format!("c{number}"));
         }
     }
 

@@ -192,6 +192,18 @@ sandboxed! {
         arbitrary_configurations(lab, "portmap");
     }
 
+    fn arbitrary_configurations_of_tap(lab) {
+        arbitrary_configurations(lab, "tap");
+    }
+
+    fn arbitrary_configurations_of_bandwidth(lab) {
+        arbitrary_configurations(lab, "bandwidth");
+    }
+
+    fn arbitrary_configurations_of_tc_redirect_tap(lab) {
+        arbitrary_configurations(lab, "tc-redirect-tap");
+    }
+
     fn arbitrary_bytes_on_standard_input(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());

@@ -289,7 +289,9 @@ fn working(plugin: &str, version: &str) -> Value {
     let ipam = json!({"type": "host-local", "subnet": "10.1.0.0/24"});
     match plugin {
         "loopback" => json!({"cniVersion": version, "name": "n", "type": plugin}),
-        "bridge" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
+        "bridge" | "tap" => {
+            json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam})
+        }
         "host-local" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
         "static" => json!({"cniVersion": version, "name": "n", "type": plugin,
             "ipam": {"type": plugin, "addresses": [{"address": "10.1.0.2/24"}]}}),
@@ -324,7 +326,7 @@ sandboxed! {
     }
 
     fn a_namespace_that_is_none_is_refused_and_del_of_a_missing_one_is_fine(lab) {
-        for plugin in ["loopback", "bridge"] {
+        for plugin in ["loopback", "bridge", "tap"] {
             let mut attachment = Attachment::new("c1", std::path::Path::new("/run/netns/missing"));
             let before = lab.snapshot();
             let answer = lab.one("ADD", &working(plugin, "1.0.0"), &attachment);
@@ -359,7 +361,7 @@ sandboxed! {
     fn meta_plugins_pass_the_result_on_in_the_same_version(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());
-        for plugin in ["firewall", "portmap"] {
+        for plugin in ["firewall", "portmap", "bandwidth"] {
             for version in ["0.4.0", "1.0.0", "1.1.0"] {
                 let config = working(plugin, version);
                 let answer = lab.one("ADD", &config, &attachment);
@@ -376,7 +378,7 @@ sandboxed! {
     fn a_chained_plugin_without_a_result_says_so(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());
-        for plugin in ["firewall", "portmap"] {
+        for plugin in ["firewall", "portmap", "tc-redirect-tap"] {
             let config = json!({"cniVersion": "1.0.0", "name": "n", "type": plugin});
             let answer = lab.one("ADD", &config, &attachment);
             assert!(answer.error().is_some(), "{plugin}: {}", answer.text());

@@ -213,6 +213,19 @@ sandboxed! {
         assert!(machine.start(&netns).ping(machine.gateway, machine.gateway, PATIENCE));
     }
 
+    fn a_tap_whose_interface_is_gone_is_replaced(lab) {
+        let (netns, mut attachment) = attach(lab, "c1");
+        let list = list("1.0.0", &json!({}));
+        lab.add(&list, &mut attachment);
+        inside(&netns, "ip", "link del eth0");
+        std::fs::remove_file("/var/lib/cni/networks/fcnet/10.66.0.2").unwrap();
+        let result = lab.add(&list, &mut attachment);
+        let machine = Machine::from(&result, &attachment.container_id);
+        assert_eq!(machine.tap, "tap0");
+        assert!(machine.start(&netns).ping(machine.gateway, outside(), PATIENCE));
+        lab.check(&list, &attachment);
+    }
+
     fn what_others_hooked_on_the_interface_stays(lab) {
         // A program of somebody else's hangs on the interface before us.
         let (netns, mut attachment) = attach(lab, "c1");
@@ -271,8 +284,6 @@ sandboxed! {
             let list = list("1.0.0", &json!({}));
             lab.add(&list, &mut attachment);
             if number == 1 {
-                let text = std::fs::read_to_string("/proc/self/status").unwrap();
-                assert!(!text.is_empty());
                 netns
                     .run(|| {
                         let status = Command::new(tool("ip", "iproute2")).args(["link", "set", "tap0", "alias", ""]).status();

@@ -11,7 +11,7 @@ use conformance::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{Act, Plan};
-use crate::world::{Tamper, World, forgotten};
+use crate::world::{Tamper, World};
 
 /// What cleans up after a kill.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -167,10 +167,12 @@ impl Round<'_> {
         problems: &mut Vec<String>,
     ) -> Result<()> {
         let went = match self.cleaner {
-            Cleaner::Del => world.del(&forgotten(victim), None)?,
+            Cleaner::Del => world.del(&world.forgotten(victim), None)?,
             Cleaner::Gc => {
                 let valid: Vec<&Attachment> = arena.neighbour.iter().collect();
-                world.gc(&valid)?
+                let went = world.gc(&valid)?;
+                world.empty_container()?;
+                went
             }
         };
         problems.extend(

@@ -1,7 +1,7 @@
 //! The networks that are tortured.
 
 use conformance::chain::Network;
-use conformance::lists::{NOMAD, NOMAD_DUAL};
+use conformance::lists::{MICROVM, NOMAD, NOMAD_DUAL, TAP};
 use conformance::{Error, Result};
 
 /// A network, and what of it stays on the host for the next container.
@@ -13,10 +13,13 @@ pub struct List {
     pub title: &'static str,
     /// The configuration.
     pub text: &'static str,
-    /// Its bridge.
+    /// Its bridge; empty if it has none.
     pub bridge: &'static str,
     /// Whether it needs the iptables tools.
     pub iptables: bool,
+    /// Whether some of what it makes is in the container alone, out of reach for who does not know the namespace. It goes
+    /// with the namespace.
+    pub contained: bool,
 }
 
 /// A bridge port with a guard against foreign MAC addresses, hairpin mode and isolation; and the
@@ -37,13 +40,14 @@ const TABLES: &str = r#"{"cniVersion":"1.0.0","name":"tables","plugins":[
  {"type":"portmap","backend":"iptables","capabilities":{"portMappings":true},"snat":true}]}"#;
 
 /// All of them.
-pub const LISTS: [List; 4] = [
+pub const LISTS: [List; 6] = [
     List {
         key: "a",
         title: "the list Nomad has shipped: IPv4, nftables",
         text: NOMAD,
         bridge: "nomad",
         iptables: false,
+        contained: false,
     },
     List {
         key: "b",
@@ -51,6 +55,7 @@ pub const LISTS: [List; 4] = [
         text: NOMAD_DUAL,
         bridge: "nomad",
         iptables: true,
+        contained: false,
     },
     List {
         key: "g",
@@ -58,6 +63,7 @@ pub const LISTS: [List; 4] = [
         text: GUARDED,
         bridge: "gbr0",
         iptables: false,
+        contained: false,
     },
     List {
         key: "t",
@@ -65,6 +71,23 @@ pub const LISTS: [List; 4] = [
         text: TABLES,
         bridge: "tbr0",
         iptables: true,
+        contained: false,
+    },
+    List {
+        key: "v",
+        title: "a microVM behind a tap, with limits",
+        text: MICROVM,
+        bridge: "fc0",
+        iptables: false,
+        contained: true,
+    },
+    List {
+        key: "p",
+        title: "a tap with addresses of its own",
+        text: TAP,
+        bridge: "",
+        iptables: false,
+        contained: true,
     },
 ];
 

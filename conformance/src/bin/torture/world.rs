@@ -142,7 +142,29 @@ impl World {
     /// Makes the host fresh again.
     pub fn reset(&mut self) -> Result<()> {
         self.inside.set_down("lo")?;
+        self.empty_container()?;
+        if self.list.contained {
+            empty(&Rtnl::open(&self.other)?)?;
+        }
         reset(&self.host, &self.fresh)
+    }
+
+    /// Removes what would go with the container's namespace and is out of reach for everybody else.
+    pub fn empty_container(&self) -> Result<()> {
+        if self.list.contained {
+            empty(&self.inside)?;
+        }
+        Ok(())
+    }
+
+    /// The same attachment as a runtime knows it that has lost everything but its name, and the way to the namespace where
+    /// nothing can be found without it.
+    pub fn forgotten(&self, victim: &Attachment) -> Attachment {
+        let mut left = forgotten(victim);
+        if self.list.contained {
+            left.netns.clone_from(&victim.netns);
+        }
+        left
     }
 
     /// What of the victim is still in its namespace; empty when nothing is. With `lo`, that it is
@@ -338,6 +360,16 @@ impl World {
         })?);
         Ok(answer)
     }
+}
+
+/// Removes every link of a container.
+fn empty(inside: &Rtnl) -> Result<()> {
+    for link in inside.links()? {
+        if link.name != "lo" {
+            inside.delete_link(&link.name)?;
+        }
+    }
+    Ok(())
 }
 
 /// An attachment that publishes a port.

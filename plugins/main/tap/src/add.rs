@@ -21,16 +21,13 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
 
     let mut result = lease(&mut transaction, request)?;
     let (link, mac) = create(&mut transaction, request, bridge.as_ref(), mac)?;
-    // Nobody is at the other end yet, so there is nobody to ask for duplicates and nothing to wait for.
+    // Nobody is at the other end yet, so there is nobody to ask for duplicates or to tell, and nothing to wait for.
     let settings = addressing::Settings {
-        detect_duplicates: false,
         accept_ra: config.accept_ra,
-        is_up: false,
+        announcing: addressing::Announcing::OnUp,
+        ..addressing::Settings::default()
     };
-    let announcing = addressing::configure(&transaction.container, settings, &link, &result)?;
-    if let Some(mac) = mac.filter(|_| !announcing.is_empty()) {
-        addressing::announce(&transaction.container, &link, mac, announcing)?;
-    }
+    addressing::configure(&transaction.container, settings, &link, &result)?;
     result.interfaces = vec![Interface {
         name: link.name,
         mac: mac.map(|mac| mac.to_string()).unwrap_or_default(),

@@ -19,7 +19,7 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     let mut transaction = Transaction::new(World::open(&request.netns)?);
     let link = transaction.container.find_link(ifname)?;
     let link = link.ok_or_else(|| Error::NotFound(ifname.to_owned()))?;
-    refuse_taken(&transaction, &wanted, &owner)?;
+    clear_the_way(&transaction, &link, &wanted, &owner)?;
 
     let tap = create(&mut transaction, &wanted, &owner, link.mtu)?;
     redirect::apply(&mut transaction, |world| &world.container, &tap, link.index)?;
@@ -39,14 +39,29 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     Ok(Added::new(result, transaction))
 }
 
-/// A tap of an earlier ADD, or a name that is taken, is found out before anything is changed.
-fn refuse_taken(world: &World, wanted: &NewTap, owner: &Owner) -> Result<(), Error> {
-    for link in world.container.links()? {
-        if del::is_of(&link, owner) {
-            return Err(Error::Added(link.name));
-        }
-        if wanted.name.as_ref() == Some(&link.name) {
-            return Err(interface::Error::Exists(link.name).into());
+/// A live tap of an earlier ADD, or a name that is taken, is found out before anything is changed. A tap to which the
+/// interface does not lead was left by an ADD that was killed, or by an interface that is gone; it is removed.
+fn clear_the_way(world: &World, link: &Link, wanted: &NewTap, owner: &Owner) -> Result<(), Error> {
+    let container = &world.container;
+    let leads_to = redirect::targets(container, link)?;
+    let (ours, others): (Vec<Link>, Vec<Link>) = container
+        .links()?
+        .into_iter()
+        .partition(|other| del::is_of(other, owner));
+    if let Some(tap) = ours.iter().find(|tap| leads_to.contains(&tap.index)) {
+        return Err(Error::Added(tap.name.clone()));
+    }
+    let mut names = others.iter().map(|other| &other.name);
+    if let Some(name) = &wanted.name
+        && names.any(|other| other == name)
+    {
+        return Err(interface::Error::Exists(name.clone()).into());
+    }
+    for tap in ours {
+        log::info(format_args!("{} of an earlier ADD is replaced", tap.name));
+        match container.delete_link(&tap) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => {}
         }
     }
     Ok(())

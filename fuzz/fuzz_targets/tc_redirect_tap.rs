@@ -1,0 +1,4 @@
+//! The tc-redirect-tap plugin.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| ferrule_fuzz::call::<tc_redirect_tap::TcRedirectTap>(input));
