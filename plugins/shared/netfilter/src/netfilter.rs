@@ -123,8 +123,7 @@ impl Netfilter {
         }
         let has_iptables = iptables::installed(&mut self.socket);
         let filtered_by_iptables = filters && iptables::forwards(&mut self.socket);
-        if has_iptables && (filtered_by_iptables || self.status(Backend::Nftables, kinds).is_err())
-        {
+        if has_iptables && (filtered_by_iptables || !self.has_nftables(kinds)) {
             return Ok(Backend::Iptables);
         }
         if filtered_by_iptables && self.forward_is_closed() {
@@ -143,6 +142,15 @@ impl Netfilter {
             );
         }
         Ok(Backend::Nftables)
+    }
+
+    /// Whether the kernel has nftables for these kinds. A message that is lost is no answer, so it asks once more.
+    fn has_nftables(&mut self, kinds: Kinds) -> bool {
+        match self.status(Backend::Nftables, kinds) {
+            Ok(()) => true,
+            Err(Error::Unavailable { .. }) => false,
+            Err(_) => self.status(Backend::Nftables, kinds).is_ok(),
+        }
     }
 
     /// Whether the policy of an iptables FORWARD chain is DROP: then only a rule in that very chain lets container

@@ -101,6 +101,32 @@ fn nothing_of_an_owner_stays() {
 }
 
 #[test]
+fn a_removal_finds_the_chains_that_one_before_it_left_idle() {
+    isolated(
+        "a_removal_finds_the_chains_that_one_before_it_left_idle",
+        || {
+            let (one, two) = (owner("one"), owner("two"));
+            apply(&one, &everything(2)).unwrap();
+            let before = ruleset();
+            let idle = "add chain inet ferrule idle; add rule inet ferrule idle counter";
+            for collects in [false, true] {
+                nft(idle);
+                assert_ne!(ruleset(), before);
+                if collects {
+                    netfilter()
+                        .collect(&one.network, std::slice::from_ref(&one), Kinds::MASQUERADE)
+                        .unwrap();
+                } else {
+                    remove(&two, Kinds::MASQUERADE);
+                }
+                assert_eq!(ruleset(), before);
+            }
+            verify(&one, &everything(2)).unwrap();
+        },
+    );
+}
+
+#[test]
 fn owners_of_every_length_fit() {
     isolated("owners_of_every_length_fit", || {
         for length in 1..=100 {

@@ -38,7 +38,9 @@ pub(super) fn collect(
             .collect();
         remove::remove_records(socket, &places, &what)?;
     }
-    remove_orphans(socket, kinds, is_stale, &what)
+    remove_orphans(socket, kinds, is_stale, &what)?;
+    remove::sweep(socket);
+    Ok(())
 }
 
 /// Elements that no record knows, which takes somebody who edited the sets by hand.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::entry::{Key, Slot};
+use super::layout;
 use super::record::{Place, Record};
 use super::sets::{SetId, TABLE};
 use crate::error::Result;
@@ -27,6 +28,7 @@ pub(super) fn remove(socket: &mut Socket, owner: &Owner, kinds: Kinds) -> Result
 /// Removes these records and all they refer to.
 pub(super) fn remove_records(socket: &mut Socket, places: &[Place], what: &str) -> Result<()> {
     if load(socket, places)?.0.is_empty() {
+        sweep(socket);
         return Ok(());
     }
     let mut attempt = Attempt::in_turn(TIMEOUT);
@@ -56,59 +58,81 @@ fn load(socket: &mut Socket, places: &[Place]) -> Result<(Vec<Slot>, Vec<String>
     Ok((slots, chains))
 }
 
+/// Deletes chains that nobody uses. A removal deletes its elements first and then looks for chains that have become
+/// idle; one that is killed in between leaves them to the next that finds nothing of its own.
+pub(super) fn sweep(socket: &mut Socket) {
+    let fixed: Vec<String> = layout::chains(Family::Inet)
+        .into_iter()
+        .map(|chain| chain.name)
+        .collect();
+    // As below: what stays does no harm.
+    let chains = socket.chains(Family::Inet, Some(TABLE)).unwrap_or_default();
+    let names = chains.into_iter().map(|chain| chain.name);
+    drop_idle_chains(socket, names.filter(|name| !fixed.contains(name)).collect());
+}
+
 /// Deletes chains unless something still leads to them, which the kernel knows best. A chain that stays does no harm,
 /// so nothing here is an error.
 pub(super) fn drop_idle_chains(socket: &mut Socket, mut chains: Vec<String>) {
     chains.sort();
     chains.dedup();
     for chain in chains {
-        let shared = shared_slots(socket, &chain);
-        if is_in_use(socket, &chain, &shared) {
-            continue;
+        // Once more if it failed: somebody else may have been faster, or a message was lost.
+        if drop_idle_chain(socket, &chain).is_err() {
+            let _ = drop_idle_chain(socket, &chain);
         }
-        let mut batch = Batch::new();
-        for slot in shared {
-            batch.push(slot.delete());
-        }
-        batch.delete_chain(Family::Inet, TABLE, &chain);
-        let _ = socket.commit(batch);
     }
+}
+
+fn drop_idle_chain(socket: &mut Socket, chain: &str) -> Result<()> {
+    let shared = shared_slots(socket, chain)?;
+    if is_in_use(socket, chain, &shared)? {
+        return Ok(());
+    }
+    let mut batch = Batch::new();
+    for slot in shared {
+        batch.push(slot.delete());
+    }
+    batch.delete_chain(Family::Inet, TABLE, chain);
+    let what = || format!("delete chain {chain}");
+    socket
+        .commit(batch)
+        .map_err(|refusal| refusal.into_error(what()))
 }
 
 /// Whether anything but its own rules and the elements that go with it holds a chain. Asking is cheap; to try and
 /// be refused makes the kernel wait for an RCU grace period before it says so.
-fn is_in_use(socket: &mut Socket, chain: &str, shared: &[Slot]) -> bool {
-    let Ok(Some(found)) = socket.chain(Family::Inet, TABLE, chain) else {
-        return true;
+fn is_in_use(socket: &mut Socket, chain: &str, shared: &[Slot]) -> Result<bool> {
+    let Some(found) = socket.chain(Family::Inet, TABLE, chain)? else {
+        return Ok(true);
     };
-    let Ok(rules) = socket.rules(Family::Inet, TABLE, Some(chain)) else {
-        return true;
-    };
+    let rules = socket.rules(Family::Inet, TABLE, Some(chain))?;
     // The set of policed bridges does not lead to a chain; the maps do.
     let leading = shared.iter().filter(|slot| slot.set != SetId::Policed);
-    usize::try_from(found.uses).is_ok_and(|uses| uses > rules.len() + leading.count())
+    let own = rules.len() + leading.count();
+    Ok(usize::try_from(found.uses).is_ok_and(|uses| uses > own))
 }
 
 /// Elements that live and die with a bridge's chain. The bridge stays policed while its other chain is there.
-fn shared_slots(socket: &mut Socket, chain: &str) -> Vec<Slot> {
+fn shared_slots(socket: &mut Socket, chain: &str) -> Result<Vec<Slot>> {
     let (map, bridge, other) = match (
         chain.strip_prefix("confine-"),
         chain.strip_prefix("isolate-"),
     ) {
         (Some(bridge), _) => (SetId::Confine, bridge, "isolate-"),
         (_, Some(bridge)) => (SetId::Isolate, bridge, "confine-"),
-        _ => return Vec::new(),
+        _ => return Ok(Vec::new()),
     };
     let mut slots = vec![Slot {
         set: map,
         key: Key::name(bridge).0,
     }];
-    let other = socket.chain(Family::Inet, TABLE, &format!("{other}{bridge}"));
-    if matches!(other, Ok(None)) {
+    let other = socket.chain(Family::Inet, TABLE, &format!("{other}{bridge}"))?;
+    if other.is_none() {
         slots.push(Slot {
             set: SetId::Policed,
             key: Key::name(bridge).0,
         });
     }
-    slots
+    Ok(slots)
 }
