@@ -54,11 +54,12 @@ enum What {
     },
 }
 
-const PLUGINS: [&str; 6] = [
+const PLUGINS: [&str; 7] = [
     "loopback",
     "bridge",
     "host-local",
     "static",
+    "bandwidth",
     "firewall",
     "portmap",
 ];

@@ -287,6 +287,15 @@ sandboxed! {
         assert_eq!(leases(), 0);
     }
 
+    fn del_finds_a_tap_that_the_workload_has_renamed(lab) {
+        let (netns, attachment) = attach(lab, "c1");
+        fine(&lab.one("ADD", &config(json!({})), &attachment));
+        ip(&netns, "link set eth0 down");
+        ip(&netns, "link set eth0 name wan0");
+        fine(&lab.one("DEL", &config(json!({})), &attachment));
+        nothing_stays(&netns);
+    }
+
     fn del_leaves_what_the_workload_put_in_its_place(lab) {
         let (netns, attachment) = attach(lab, "c1");
         fine(&lab.one("ADD", &config(json!({})), &attachment));

@@ -1,5 +1,6 @@
 //! DEL.
 
+use interface::owner;
 use netlink::{Handle, Netns};
 use skel::{DelRequest, log};
 
@@ -21,29 +22,34 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     Error::join(errors)
 }
 
+/// Removes the tap by its name, and by its owner's name in case the workload has given it another.
 fn remove_link(request: &DelRequest<Config>) -> Result<(), Error> {
     let Some(netns) = &request.netns else {
         return Ok(());
     };
     let container = match Netns::open(netns.as_path()).and_then(|netns| Handle::open(&netns)) {
         Ok(container) => container,
-        Err(error) if error.is_netns_gone() => return Ok(()),
-        // The tap is in there or nowhere.
-        Err(error) => {
-            log::warn(format_args!("tap: {error}"));
+        // The tap went with the namespace, also where its path leads to something else by now.
+        Err(error @ (netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. })) => {
+            log::info(format_args!("{error}"));
             return Ok(());
         }
+        Err(error) => return Err(error.into()),
     };
-    let Some(link) = container.find_link(request.ifname.as_str())? else {
-        return Ok(());
-    };
-    // A workload may have put something else in its place, which is not ours to remove.
-    if !link.is_tun() {
-        log::warn(format_args!("tap: {} is not a tap; left alone", link.name));
-        return Ok(());
+    let owner = owner(request).instance_hash();
+    for link in container.links()? {
+        let alias = link.alias.as_deref().unwrap_or_default();
+        let is_named = link.name == request.ifname.as_str();
+        // A workload may have put something else in its place, which is not ours to remove.
+        if is_named && !link.is_tun() {
+            log::warn(format_args!("tap: {} is not a tap; left alone", link.name));
+        }
+        if link.is_tun() && (is_named || alias.starts_with(&owner)) {
+            match container.delete_link(&link) {
+                Err(error) if error.is_not_found() => {}
+                other => other?,
+            }
+        }
     }
-    match container.delete_link(&link) {
-        Err(error) if error.is_not_found() => Ok(()),
-        other => Ok(other?),
-    }
+    Ok(())
 }

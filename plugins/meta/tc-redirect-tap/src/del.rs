@@ -16,12 +16,12 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     };
     let container = match Netns::open(netns.as_path()).and_then(|netns| Handle::open(&netns)) {
         Ok(container) => container,
-        Err(error) if error.is_netns_gone() => return Ok(()),
-        // Everything is in there or nowhere.
-        Err(error) => {
-            log::warn(format_args!("tc-redirect-tap: {error}"));
+        // Everything went with the namespace, also where its path leads to something else by now.
+        Err(error @ (netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. })) => {
+            log::info(format_args!("{error}"));
             return Ok(());
         }
+        Err(error) => return Err(error.into()),
     };
     let link = container.find_link(request.ifname.as_str())?;
     let mut errors = Vec::new();

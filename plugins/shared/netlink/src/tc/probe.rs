@@ -17,7 +17,7 @@ use crate::request::Request;
 const LOOPBACK: u32 = 1;
 
 impl Handle {
-    /// Fails if the kernel has no token bucket filter.
+    /// Fails if the kernel has no token bucket filter, or the process may not use it.
     ///
     /// # Errors
     /// [`Error::Kernel`] with the kernel's words.
@@ -26,15 +26,16 @@ impl Handle {
         let mut message = message(LOOPBACK, "tbf")?;
         message.header.parent = TcHandle::ROOT;
         message.header.handle = TcHandle::from(0x7fff_0000);
-        self.require(&Request::new(
+        let request = Request::new(
             RouteNetlinkMessage::NewQueueDiscipline(message),
             NLM_F_CREATE | NLM_F_EXCL,
             "limit a rate by",
             "the queueing discipline tbf",
-        ))
+        );
+        self.require(&request, &[Errno::ENOENT, Errno::EOPNOTSUPP, Errno::EPERM])
     }
 
-    /// Fails if the kernel cannot redirect traffic.
+    /// Fails if the kernel cannot redirect traffic. In a user namespace it does not say, and this succeeds.
     ///
     /// # Errors
     /// [`Error::Kernel`] with the kernel's words.
@@ -45,35 +46,20 @@ impl Handle {
         action.attributes = vec![TcActionAttribute::Kind(kind)];
         let mut message = TcActionMessage::default();
         message.attributes = vec![TcActionMessageAttribute::Actions(vec![action])];
-        self.require(&Request::new(
+        let request = Request::new(
             RouteNetlinkMessage::NewTrafficAction(message),
             NLM_F_CREATE | NLM_F_EXCL,
             "redirect traffic by",
             "the action mirred",
-        ))
+        );
+        self.require(&request, &[Errno::ENOENT, Errno::EOPNOTSUPP])
     }
 
-    /// "No such file" is the answer for what the kernel does not have; any other means that it looked at the settings.
-    fn require(&self, request: &Request) -> Result<()> {
+    /// Fails for those answers that mean "no such thing"; any other means that the kernel looked at the settings.
+    fn require(&self, request: &Request, no_such_thing: &[Errno]) -> Result<()> {
         match self.execute(request) {
-            Err(
-                error @ Error::Kernel {
-                    errno: Errno::ENOENT | Errno::EOPNOTSUPP,
-                    ..
-                },
-            ) => Err(error),
-            Err(Error::Kernel {
-                errno: Errno::EPERM,
-                message,
-                ..
-            }) => Err(Error::Kernel {
-                what: request.what,
-                object: request.object.clone(),
-                errno: Errno::EPERM,
-                message,
-            }),
-            Err(Error::Kernel { .. }) | Ok(()) => Ok(()),
-            Err(other) => Err(other),
+            Err(Error::Kernel { errno, .. }) if !no_such_thing.contains(&errno) => Ok(()),
+            other => other,
         }
     }
 }
