@@ -424,6 +424,16 @@ sandboxed! {
         }
     }
 
+    fn del_finds_a_block_under_another_name(lab) {
+        let list = list(&both());
+        let (_netns, mut attachment) = attach(lab, "c1");
+        lab.add(&list, &mut attachment);
+        ip("link set bwp60639f958167 down");
+        ip("link set bwp60639f958167 name renamed0");
+        lab.del(&list, &attachment);
+        assert!(blocks(lab).is_empty());
+    }
+
     fn gc_takes_the_blocks_of_the_lost(lab) {
         let list = list(&both());
         let mut other = list.clone();

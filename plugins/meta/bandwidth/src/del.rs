@@ -14,12 +14,21 @@ use crate::ifb;
 pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     let owner = owner(request);
     let host = Handle::host()?;
+    let mut found = Vec::new();
     for name in ifb::names(&owner) {
-        if let Some(link) = host.find_link(&name)?
-            && (ifb::is_of(&link, &owner) || is_of_reference(&link, &owner, request))
-        {
-            ifb::delete(&host, &link)?;
-        }
+        let link = host.find_link(&name)?;
+        found.extend(
+            link.filter(|link| ifb::is_of(link, &owner) || is_of_reference(link, &owner, request)),
+        );
+    }
+    // There must have been one, so it may have another name by now. To look for it takes longer the more links there are.
+    let limits = request.config.limits().unwrap_or_default();
+    if found.is_empty() && limits.egress.is_some() {
+        found = host.links()?;
+        found.retain(|link| ifb::is_of(link, &owner));
+    }
+    for link in &found {
+        ifb::delete(&host, link)?;
     }
     Ok(())
 }
