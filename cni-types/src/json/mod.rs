@@ -32,11 +32,13 @@ mod decode;
 mod fold;
 mod parse;
 mod print;
+mod repeated;
 
 pub use decode::{DecodeError, from_value};
 pub use fold::{get, remove, same_key};
 pub use parse::{ParseError, parse};
 pub use print::{sorted, to_pretty, to_string};
+pub use repeated::repeated_keys;
 
 use serde_json::Value;
 

@@ -1,5 +1,7 @@
 //! Bytes to a lossless value.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// The bytes are not one JSON document.
@@ -17,9 +19,16 @@ pub struct ParseError(#[from] serde_json::Error);
 ///
 /// [`ParseError`] with line and column when the bytes are not exactly one document.
 pub fn parse(bytes: &[u8]) -> Result<Value, ParseError> {
+    Ok(serde_json::from_str(&text(bytes))?)
+}
+
+/// The document as text that a JSON library takes.
+pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(bytes);
-    let mended = mend_surrogates(&text);
-    Ok(serde_json::from_str(mended.as_deref().unwrap_or(&text))?)
+    match mend_surrogates(&text) {
+        Some(mended) => Cow::Owned(mended),
+        None => text,
+    }
 }
 
 /// Replaces each `\uXXXX` escape that is half of no pair, or returns `None` if there is none.

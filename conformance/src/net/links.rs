@@ -30,6 +30,12 @@ pub struct LinkFacts {
     pub up: bool,
     /// How many users want promiscuous mode.
     pub promiscuity: u32,
+    /// Whether the administrator wants promiscuous mode.
+    pub promisc: bool,
+    /// Whether the administrator wants all multicast frames.
+    pub all_multicast: bool,
+    /// Length of the transmit queue, in packets.
+    pub tx_queue_len: u32,
     /// Interface alias.
     pub alias: String,
     /// Alternative names.
@@ -48,6 +54,8 @@ impl Link {
             master: None,
             facts: LinkFacts {
                 up: message.header.flags.contains(LinkFlags::Up),
+                promisc: message.header.flags.contains(LinkFlags::Promisc),
+                all_multicast: message.header.flags.contains(LinkFlags::Allmulti),
                 ..LinkFacts::default()
             },
         };
@@ -64,6 +72,7 @@ impl Link {
             LinkAttribute::Controller(index) => self.master = Some(*index),
             LinkAttribute::Address(mac) => facts.mac = mac_text(mac),
             LinkAttribute::Mtu(mtu) => facts.mtu = *mtu,
+            LinkAttribute::TxQueueLen(packets) => facts.tx_queue_len = *packets,
             LinkAttribute::Promiscuity(count) => facts.promiscuity = *count,
             LinkAttribute::IfAlias(alias) => facts.alias.clone_from(alias),
             LinkAttribute::PropList(properties) => {

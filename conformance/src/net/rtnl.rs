@@ -168,6 +168,15 @@ impl Rtnl {
         self.change(message, || format!("set the MAC address of {name}"))
     }
 
+    /// Switches promiscuous mode of a link.
+    ///
+    /// # Errors
+    /// When there is no such link or the kernel refuses.
+    pub fn set_promiscuous(&self, name: &str, on: bool) -> Result<()> {
+        let message = LinkUnspec::new_with_name(name).promiscuous(on).build();
+        self.change(message, || format!("switch promiscuous mode of {name}"))
+    }
+
     /// Makes a link a port of a bridge.
     ///
     /// # Errors

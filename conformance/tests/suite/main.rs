@@ -38,3 +38,4 @@ mod sandbox;
 mod static_ipam;
 mod tap;
 mod tc_redirect_tap;
+mod tuning;

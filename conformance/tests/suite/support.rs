@@ -16,7 +16,7 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 9] = [
+pub const OURS: [&str; 10] = [
     "loopback",
     "bridge",
     "tap",
@@ -26,6 +26,7 @@ pub const OURS: [&str; 9] = [
     "firewall",
     "portmap",
     "tc-redirect-tap",
+    "tuning",
 ];
 
 /// Names the test that runs inside a sandbox.

@@ -141,6 +141,7 @@ fn del<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniE
             None
         }),
         ipam: call.ipam(version),
+        stdin: call.bytes.as_slice().into(),
     };
     P::del(&request).map_err(|e| to_object(&e))?;
     log::info(format_args!("DEL done"));
@@ -353,6 +354,7 @@ impl<'e> Call<'e> {
             args: self.args.clone(),
             prev_result: self.prev_result(version)?,
             ipam: self.ipam(version),
+            stdin: self.bytes.as_slice().into(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! What a plugin is given.
 
+use std::rc::Rc;
+
 use cni_types::Args;
 use cni_types::SpecVersion;
 use cni_types::conf::ValidAttachments;
@@ -30,6 +32,8 @@ pub struct Request<C, N = NetnsPath> {
     pub prev_result: Option<CniResult>,
     /// The IPAM plugin that the configuration names.
     pub ipam: Option<Delegate>,
+    /// The request as it came, for what a decoded value cannot tell, such as repeated keys.
+    pub stdin: Rc<[u8]>,
 }
 
 /// A DEL.

@@ -26,6 +26,7 @@ pub(super) const ROUTE_LOCALNET: u16 = 26;
 pub struct LinkChange {
     up: Option<bool>,
     promisc: Option<bool>,
+    all_multicast: Option<bool>,
     name: Option<String>,
     mac: Option<MacAddr>,
     mtu: Option<u32>,
@@ -55,6 +56,13 @@ impl LinkChange {
     #[must_use]
     pub fn promisc(mut self, on: bool) -> Self {
         self.promisc = Some(on);
+        self
+    }
+
+    /// Switches the reception of all multicast frames.
+    #[must_use]
+    pub fn all_multicast(mut self, on: bool) -> Self {
+        self.all_multicast = Some(on);
         self
     }
 
@@ -154,7 +162,12 @@ impl LinkChange {
                 .set_port_data(InfoPortData::BridgePort(self.port.clone()));
         }
         let mut message = builder.build();
-        for (flag, wanted) in [(LinkFlags::Up, self.up), (LinkFlags::Promisc, self.promisc)] {
+        let flags = [
+            (LinkFlags::Up, self.up),
+            (LinkFlags::Promisc, self.promisc),
+            (LinkFlags::Allmulti, self.all_multicast),
+        ];
+        for (flag, wanted) in flags {
             message.header.flags.set(flag, wanted == Some(true));
             message.header.change_mask.set(flag, wanted.is_some());
         }

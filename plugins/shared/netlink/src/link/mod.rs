@@ -60,6 +60,8 @@ pub struct Link {
     pub promisc: bool,
     /// How many users want promiscuous mode, packet sniffers included.
     pub promiscuity: u32,
+    /// Whether the reception of all multicast frames was asked for by the administrator.
+    pub all_multicast: bool,
     /// The free text an administrator can give a link.
     pub alias: Option<String>,
     /// For a bridge: whether it filters by VLAN. None on a kernel that cannot.

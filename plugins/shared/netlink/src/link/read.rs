@@ -141,6 +141,7 @@ pub(crate) fn parse(kind: u16, payload: &[u8]) -> Option<Link> {
         peer_netnsid: None,
         promisc: flags & libc::IFF_PROMISC as u32 != 0,
         promiscuity: 0,
+        all_multicast: flags & libc::IFF_ALLMULTI as u32 != 0,
         alias: None,
         vlan_filtering: None,
         default_pvid: None,

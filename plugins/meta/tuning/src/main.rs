@@ -1,0 +1,5 @@
+//! The `tuning` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<tuning::Tuning>()
+}
