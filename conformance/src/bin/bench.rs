@@ -54,7 +54,7 @@ enum What {
     },
 }
 
-const PLUGINS: [&str; 7] = [
+const PLUGINS: [&str; 8] = [
     "loopback",
     "bridge",
     "host-local",
@@ -62,6 +62,7 @@ const PLUGINS: [&str; 7] = [
     "bandwidth",
     "firewall",
     "portmap",
+    "tuning",
 ];
 
 const LISTS: [(&str, &str, &str); 2] = [

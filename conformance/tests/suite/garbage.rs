@@ -55,7 +55,7 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-fn keys() -> [&'static str; 34] {
+fn keys() -> [&'static str; 41] {
     [
         "cniVersion",
         "name",
@@ -90,6 +90,13 @@ fn keys() -> [&'static str; 34] {
         "masqAll",
         "markMasqBit",
         "conditionsV4",
+        "sysctl",
+        "mac",
+        "promisc",
+        "allmulti",
+        "txQLen",
+        "dataDir",
+        "gateways",
         "cni.dev/valid-attachments",
     ]
 }

@@ -204,6 +204,10 @@ sandboxed! {
         arbitrary_configurations(lab, "tc-redirect-tap");
     }
 
+    fn arbitrary_configurations_of_tuning(lab) {
+        arbitrary_configurations(lab, "tuning");
+    }
+
     fn arbitrary_bytes_on_standard_input(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());

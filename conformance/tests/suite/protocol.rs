@@ -295,6 +295,10 @@ fn working(plugin: &str, version: &str) -> Value {
         "host-local" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
         "static" => json!({"cniVersion": version, "name": "n", "type": plugin,
             "ipam": {"type": plugin, "addresses": [{"address": "10.1.0.2/24"}]}}),
+        "tuning" => {
+            json!({"cniVersion": version, "name": "n", "type": plugin, "prevResult": previous,
+            "sysctl": {"net.core.somaxconn": "512"}})
+        }
         _ => json!({"cniVersion": version, "name": "n", "type": plugin, "prevResult": previous}),
     }
 }
@@ -361,7 +365,7 @@ sandboxed! {
     fn meta_plugins_pass_the_result_on_in_the_same_version(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());
-        for plugin in ["firewall", "portmap", "bandwidth"] {
+        for plugin in ["firewall", "portmap", "bandwidth", "tuning"] {
             for version in ["0.4.0", "1.0.0", "1.1.0"] {
                 let config = working(plugin, version);
                 let answer = lab.one("ADD", &config, &attachment);
@@ -378,7 +382,7 @@ sandboxed! {
     fn a_chained_plugin_without_a_result_says_so(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());
-        for plugin in ["firewall", "portmap", "tc-redirect-tap"] {
+        for plugin in ["firewall", "portmap", "tc-redirect-tap", "tuning"] {
             let config = json!({"cniVersion": "1.0.0", "name": "n", "type": plugin});
             let answer = lab.one("ADD", &config, &attachment);
             assert!(answer.error().is_some(), "{plugin}: {}", answer.text());
