@@ -101,13 +101,9 @@ fn create(
         container.change_link(&link, &LinkChange::new().master(bridge.index))?;
     }
     let index = link.index;
-    transaction.on_failure(
-        format!("delete {}", link.name),
-        move |world: &mut World| match world.container.delete_link(&index) {
-            Err(error) if error.is_not_found() => Ok(()),
-            other => other,
-        },
-    );
+    transaction.on_failure(format!("delete {}", link.name), move |world: &mut World| {
+        world.container.remove_link(&index)
+    });
     tap.persist()?;
     let mac = mac.or(link.mac);
     Ok((link, mac))

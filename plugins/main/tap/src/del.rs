@@ -45,10 +45,7 @@ fn remove_link(request: &DelRequest<Config>) -> Result<(), Error> {
             log::warn(format_args!("tap: {} is not a tap; left alone", link.name));
         }
         if link.is_tun() && (is_named || alias.starts_with(&owner)) {
-            match container.delete_link(&link) {
-                Err(error) if error.is_not_found() => {}
-                other => other?,
-            }
+            container.remove_link(&link)?;
         }
     }
     Ok(())

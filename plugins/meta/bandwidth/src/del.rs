@@ -28,7 +28,7 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
         found.retain(|link| ifb::is_of(link, &owner));
     }
     for link in &found {
-        ifb::delete(&host, link)?;
+        host.remove_link(link)?;
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ pub fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
     let mut errors = Vec::new();
     for link in host.links()? {
         if ifb::is_stale(&link, network, &valid) {
-            errors.extend(ifb::delete(&host, &link).err().map(Error::from));
+            errors.extend(host.remove_link(&link).err().map(Error::from));
         }
     }
     Error::join(errors)

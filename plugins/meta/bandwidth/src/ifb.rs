@@ -101,14 +101,14 @@ pub fn create(
                 continue;
             }
             log::info(format_args!("{name} of an earlier ADD is replaced"));
-            delete(&transaction.host, &link)?;
+            transaction.host.remove_link(&link)?;
         }
         // Before it is made: the kernel may have done it though its answer is lost.
         let (doomed, of) = (name.clone(), owner.clone());
         transaction.on_failure(
             format!("delete {name}"),
             move |world: &mut World| match world.host.find_link(&doomed)? {
-                Some(link) if is_of(&link, &of) => delete(&world.host, &link),
+                Some(link) if is_of(&link, &of) => world.host.remove_link(&link),
                 _ => Ok(()),
             },
         );
@@ -140,14 +140,6 @@ fn set_up(world: &World, owner: &Owner, link: Link) -> Result<Link, Error> {
     }
     verdicts.try_for_each(|verdict| verdict)?;
     Ok(link)
-}
-
-/// Deletes a block that may be gone already.
-pub fn delete(host: &netlink::Handle, link: &Link) -> netlink::Result<()> {
-    match host.delete_link(link) {
-        Err(error) if error.is_not_found() => Ok(()),
-        other => other,
-    }
 }
 
 #[cfg(test)]

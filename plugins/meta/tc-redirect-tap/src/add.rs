@@ -59,10 +59,7 @@ fn clear_the_way(world: &World, link: &Link, wanted: &NewTap, owner: &Owner) -> 
     }
     for tap in ours {
         log::info(format_args!("{} of an earlier ADD is replaced", tap.name));
-        match container.delete_link(&tap) {
-            Err(error) if !error.is_not_found() => return Err(error.into()),
-            _ => {}
-        }
+        container.remove_link(&tap)?;
     }
     Ok(())
 }
@@ -92,13 +89,9 @@ fn create(
     }
     verdicts.try_for_each(|verdict| verdict)?;
     let index = link.index;
-    transaction.on_failure(
-        format!("delete {}", link.name),
-        move |world: &mut World| match world.container.delete_link(&index) {
-            Err(error) if error.is_not_found() => Ok(()),
-            other => other,
-        },
-    );
+    transaction.on_failure(format!("delete {}", link.name), move |world: &mut World| {
+        world.container.remove_link(&index)
+    });
     tap.persist()?;
     transaction.container.set_up(&link)?;
     Ok(link)

@@ -39,10 +39,7 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
         );
     }
     for tap in &taps {
-        match container.delete_link(tap) {
-            Err(error) if !error.is_not_found() => errors.push(error.into()),
-            _ => {}
-        }
+        errors.extend(container.remove_link(tap).err().map(Error::from));
     }
     Error::join(errors)
 }

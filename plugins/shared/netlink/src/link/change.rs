@@ -288,4 +288,19 @@ impl Handle {
     pub fn delete_link(&self, link: &impl LinkRef) -> Result<()> {
         self.execute(&Request::delete_link(link))
     }
+
+    /// Deletes a link that may be gone already. That it is gone is looked at twice, as somebody relies on it.
+    ///
+    /// # Errors
+    /// As [`Handle::delete_link`], but for one that is not there.
+    pub fn remove_link(&self, link: &impl LinkRef) -> Result<()> {
+        match self.delete_link(link) {
+            Err(error) if error.is_not_found() => match self.link_by_index(link.index()) {
+                Err(gone) if gone.is_not_found() => Ok(()),
+                Err(other) => Err(other),
+                Ok(_) => Err(error),
+            },
+            other => other,
+        }
+    }
 }
