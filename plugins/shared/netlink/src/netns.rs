@@ -151,7 +151,10 @@ impl Visit<'_> {
         let Some(home) = self.home.take() else {
             return Ok(());
         };
-        let back = setns(&*home.file, CloneFlags::CLONE_NEWNET);
+        // Everything that is still to be done, undoing included, depends on it; and the kernel may be short of memory for a
+        // moment only.
+        let once_more = |_| setns(&*home.file, CloneFlags::CLONE_NEWNET);
+        let back = setns(&*home.file, CloneFlags::CLONE_NEWNET).or_else(once_more);
         STRANDED.set(back.is_err());
         back
     }
