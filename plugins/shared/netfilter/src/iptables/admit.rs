@@ -65,6 +65,38 @@ pub(crate) fn apply(plan: &mut Plan<'_, '_>, wanted: &[Wanted], connmark: bool) 
     Ok(())
 }
 
+/// Words of which each rule holds one that [`apply`] and a verification look at.
+pub(crate) fn words(wanted: &[Wanted]) -> Vec<Vec<u8>> {
+    let mut words: Vec<Vec<u8>> = wanted.iter().map(|want| octets(want.address)).collect();
+    words.extend(
+        wanted
+            .iter()
+            .map(|want| want.admin_chain.clone().into_bytes()),
+    );
+    // Not the comment, which releases differ in.
+    words.push(b"connmark".to_vec());
+    words
+}
+
+/// The same for [`remove`].
+pub(crate) fn words_of(owner: &Owner, addresses: &[IpAddr]) -> Vec<Vec<u8>> {
+    let tag = owner.instance_hash().into_bytes();
+    let addresses = addresses.iter().copied().map(octets);
+    std::iter::once(tag).chain(addresses).collect()
+}
+
+/// The same for [`collect`].
+pub(crate) fn words_of_network(network: &str) -> Vec<Vec<u8>> {
+    vec![network_hash(network).into_bytes()]
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    }
+}
+
 /// Isolation must come before anything is accepted.
 fn after_isolation(plan: &mut Plan<'_, '_>) -> Result<Place> {
     let rules = plan.rules(FILTER, FORWARD)?;

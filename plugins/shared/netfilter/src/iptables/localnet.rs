@@ -28,7 +28,7 @@ pub(crate) fn guard(context: &mut Context<'_>) -> Result<()> {
         |there: &Rule| there.comment.as_deref() == Some(COMMENT) && there.target == Target::Drop;
     plan.ensure_rule(FILTER, INPUT, Place::First, rule(), same)?;
     let edits = plan.edits;
-    write::all(context, variant, &[edits])
+    write::all(context, variant, &[edits], "").map(drop)
 }
 
 fn rule() -> Rule {

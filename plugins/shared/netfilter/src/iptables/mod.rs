@@ -1,13 +1,15 @@
 //! The iptables backend: exactly the chains, rules and comments of the reference set.
 //!
-//! Additions go through one `iptables-restore --noflush` per family, and only if there is something to add. What
-//! is there is read over netlink and removed over netlink. Only tables of legacy iptables, which have no such
-//! door, need its own tools for that.
+//! Additions go through one `iptables-restore --noflush` per family, and only if there is something to add. The rules
+//! that admit an address, which is all that most additions are, are made over netlink where the chains are there;
+//! what is there is read and removed over netlink. Only tables of legacy iptables, which have no such door, need its
+//! own tools for that.
 
 mod admit;
 mod claims;
 mod confine;
 mod decode;
+mod encode;
 mod family;
 mod localnet;
 mod masquerade;
@@ -42,6 +44,7 @@ use tool::Purpose;
 use variant::{Variant, legacy_tables};
 use view::View;
 use wanted::Wanted;
+use write::Made;
 
 use crate::carrier::{Carrier, Context};
 use crate::error::{Error, Result};
@@ -75,21 +78,22 @@ impl Carrier for Iptables {
         let variant = Variant::live(context.socket);
         let admitted = admitted(variant, &wanted);
         if admitted.is_empty() {
-            return add(context, variant, owner, &wanted, options);
+            return add(context, variant, owner, &wanted, options).map(drop);
         }
         unfinished::begin(&lock, owner, &admitted)?;
         let added = add(context, variant, owner, &wanted, options);
-        let which = match added {
-            Ok(()) => tag::Which::All,
+        let comment = owner.comment();
+        let tagged = match added {
+            Ok(Made::WithOwner) => Ok(()),
+            Ok(Made::WithoutOwner) => tag::write(context, &comment, &admitted, tag::Which::All),
             // Should any have stayed, against all efforts, its owner's DEL shall find it.
-            Err(_) => tag::Which::Untagged,
+            Err(_) => tag::write(context, &comment, &admitted, tag::Which::Untagged),
         };
-        let tagged = tag::write(context, &owner.comment(), &admitted, which);
         if let Err(error) = tagged.and_then(|()| unfinished::end(&lock)) {
             // The rules work; whoever writes next tries again to say whose they are.
             context.warnings.push(error.to_string());
         }
-        added
+        added.map(drop)
     }
 
     fn remove(
@@ -102,7 +106,8 @@ impl Carrier for Iptables {
         if kinds.contains(Kinds::ADMIT) {
             unfinished::finish_for(context, |holder| holder.is(owner))?;
         }
-        take_away(context, kinds, |plan| {
+        let words = admit::words_of(owner, &hints.addresses);
+        take_away(context, kinds, &words, |plan| {
             if kinds.contains(Kinds::PUBLISH) {
                 claims::remove(plan, owner, &hints.addresses)?;
             }
@@ -142,7 +147,8 @@ impl Carrier for Iptables {
             };
             unfinished::finish_for(context, lost)?;
         }
-        take_away(context, kinds, |plan| {
+        let words = admit::words_of_network(network);
+        take_away(context, kinds, &words, |plan| {
             if kinds.contains(Kinds::PUBLISH) {
                 claims::collect(plan, network, valid)?;
             }
@@ -209,7 +215,7 @@ fn add(
     owner: &Owner,
     wanted: &[Wanted],
     options: &ApplyOptions<'_>,
-) -> Result<()> {
+) -> Result<Made> {
     let mut connmark = true;
     let mut failed: Option<(Vec<Edits>, Error)> = None;
     for _ in 0..write::ATTEMPTS {
@@ -219,8 +225,9 @@ fn add(
             Some((before, error)) if before == edits => return Err(error),
             _ => {}
         }
-        let Err(error) = write::all(context, variant, &edits) else {
-            return Ok(());
+        let error = match write::all(context, variant, &edits, &owner.comment()) {
+            Ok(made) => return Ok(made),
+            Err(error) => error,
         };
         if connmark && write::lacks_connmark(&error) {
             connmark = false;
@@ -230,7 +237,7 @@ fn add(
         }
         failed = Some((edits, error));
     }
-    failed.map_or(Ok(()), |(_, error)| Err(error))
+    failed.map_or(Ok(Made::WithOwner), |(_, error)| Err(error))
 }
 
 /// The owner's masqueraded addresses.
@@ -278,7 +285,8 @@ fn plan_all(
 ) -> Result<Vec<Edits>> {
     let mut all = Vec::new();
     for wanted in wanted {
-        let mut view = View::new(context.socket, variant, wanted.family);
+        let mut view = View::new(context.socket, variant, wanted.family)
+            .only_with(admit::words(&wanted.admit));
         let mut plan = Plan::new(&mut view);
         if !wanted.masquerade.is_empty() {
             masquerade::apply(&mut plan, owner, &wanted.masquerade)?;
@@ -306,7 +314,7 @@ pub(crate) fn contest(
     options: &ApplyOptions<'_>,
 ) -> Result<()> {
     for wanted in wanted::sort(owner, intents)? {
-        take_away_from(context, Variant::Nft, wanted.family, |plan| {
+        take_away_from(context, Variant::Nft, wanted.family, &[], |plan| {
             claims::take(plan, owner, &wanted.publish, options)
         })?;
     }
@@ -318,6 +326,7 @@ pub(crate) fn contest(
 fn take_away(
     context: &mut Context<'_>,
     kinds: Kinds,
+    words: &[Vec<u8>],
     plan: impl Fn(&mut Plan<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     let ours = Kinds::MASQUERADE | Kinds::PUBLISH | Kinds::ADMIT | Kinds::CONFINE;
@@ -330,7 +339,7 @@ fn take_away(
             if !variant.has_tables(context.socket, family)? {
                 continue;
             }
-            match take_away_from(context, variant, family, &plan) {
+            match take_away_from(context, variant, family, words, &plan) {
                 Err(error @ Error::Unavailable { .. }) => {
                     context
                         .warnings
@@ -348,11 +357,12 @@ fn take_away_from(
     context: &mut Context<'_>,
     variant: Variant,
     family: Family,
+    words: &[Vec<u8>],
     plan: impl Fn(&mut Plan<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     let mut failed: Option<(Edits, Error)> = None;
     for _ in 0..write::ATTEMPTS {
-        let mut view = View::new(context.socket, variant, family);
+        let mut view = View::new(context.socket, variant, family).only_with(words.to_vec());
         let mut planned = Plan::new(&mut view);
         plan(&mut planned)?;
         let edits = planned.edits;

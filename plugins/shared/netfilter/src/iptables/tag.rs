@@ -2,8 +2,8 @@
 //!
 //! The rules that admit an address are the reference set's to the letter, so that its own deletion finds them;
 //! they have no comment. nf_tables keeps userdata with each rule, of which iptables reads only the kinds that it
-//! knows. The owner is put there, as a kind of ours, after `iptables-restore` has made the rule. Legacy tables have
-//! no such place; there the addresses that a caller of a removal knows are all there is.
+//! knows. The owner is put there, as a kind of ours: with the rule where we make it ourselves, else after
+//! `iptables-restore` has made it. Legacy tables have no such place; there the addresses that a caller of a removal knows are all there is.
 
 use std::net::IpAddr;
 
@@ -18,6 +18,13 @@ use crate::nfnl::{Batch, udata_entries, udata_push};
 
 /// Kind of our userdata entry. iptables and nft use 0 and 1 (comment and ebtables policy) and skip others.
 const OWNER: u8 = 0xfe;
+
+/// The userdata of a new rule of an owner.
+pub(crate) fn userdata(comment: &str) -> Vec<u8> {
+    let mut userdata = Vec::new();
+    udata_push(&mut userdata, OWNER, comment.as_bytes());
+    userdata
+}
 
 /// The owner's comment in the userdata of a rule.
 pub(crate) fn read(userdata: &[u8]) -> Option<String> {

@@ -17,7 +17,9 @@ use crate::owner::Owner;
 pub(crate) fn verify(context: &mut Context<'_>, owner: &Owner, wanted: &Wanted) -> Result<()> {
     let family = wanted.family;
     let live = Variant::live(context.socket);
-    let first = look(&mut View::new(context.socket, live, family), owner, wanted);
+    let words = admit::words(&wanted.admit);
+    let mut view = View::new(context.socket, live, family).only_with(words);
+    let first = look(&mut view, owner, wanted);
     let Err(missing @ Error::Missing { .. }) = first else {
         return first;
     };

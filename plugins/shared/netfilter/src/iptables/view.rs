@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use memchr::memmem::Finder;
+
 use super::decode;
 use super::family::Family;
+use super::names::FORWARD_CHAIN;
 use super::rule::Stored;
-use super::script::Table;
+use super::script::{FILTER, Table};
 use super::text::{self, Chains};
 use super::tool;
 use super::variant::{Variant, legacy_tables};
@@ -27,6 +30,7 @@ enum Source<'s> {
     /// nf_tables, chain by chain over netlink.
     Kernel {
         socket: &'s mut Socket,
+        words: Vec<Vec<u8>>,
         chains: BTreeMap<(Table, String), Option<Rules>>,
     },
     /// Whole tables, from the output of `iptables-save`.
@@ -42,6 +46,7 @@ impl<'s> View<'s> {
         let source = match variant {
             Variant::Nft => Source::Kernel {
                 socket,
+                words: Vec::new(),
                 chains: BTreeMap::new(),
             },
             Variant::Legacy => Source::Printed {
@@ -50,6 +55,16 @@ impl<'s> View<'s> {
             },
         };
         Self { family, source }
+    }
+
+    /// Of the chain that has rules for every container on the host, [`FORWARD_CHAIN`], only those rules that hold one
+    /// of these words somewhere: nobody is interested in any other. The kernel cannot search, but to take thousands of
+    /// rules apart costs far more than to receive them.
+    pub(crate) fn only_with(mut self, only: Vec<Vec<u8>>) -> Self {
+        if let Source::Kernel { words, .. } = &mut self.source {
+            *words = only;
+        }
+        self
     }
 
     /// The same tables as `iptables-save` prints them: it knows expressions that we may not.
@@ -67,12 +82,16 @@ impl<'s> View<'s> {
     pub(crate) fn chain(&mut self, table: Table, chain: &str) -> Result<Option<Rules>> {
         let family = self.family;
         match &mut self.source {
-            Source::Kernel { socket, chains } => {
+            Source::Kernel {
+                socket,
+                words,
+                chains,
+            } => {
                 let key = (table, chain.to_owned());
                 if let Some(known) = chains.get(&key) {
                     return Ok(known.clone());
                 }
-                let found = read_chain(socket, family, table, chain)?;
+                let found = read_chain(socket, family, (table, chain), words)?;
                 chains.insert(key, found.clone());
                 Ok(found)
             }
@@ -110,13 +129,18 @@ impl<'s> View<'s> {
 fn read_chain(
     socket: &mut Socket,
     family: Family,
-    table: Table,
-    chain: &str,
+    (table, chain): (Table, &str),
+    words: &[Vec<u8>],
 ) -> Result<Option<Rules>> {
     if socket.chain(family.nfnl(), table, chain)?.is_none() {
         return Ok(None);
     }
-    let rules = socket.rules(family.nfnl(), table, Some(chain))?;
+    let words: Vec<_> = match (table, chain) {
+        (FILTER, FORWARD_CHAIN) => words.iter().map(Finder::new).collect(),
+        _ => Vec::new(),
+    };
+    let keep = |rule: &[u8]| words.is_empty() || words.iter().any(|w| w.find(rule).is_some());
+    let rules = socket.rules_where(family.nfnl(), table, Some(chain), keep)?;
     Ok(Some(Rc::new(rules.iter().map(decode::stored).collect())))
 }
 

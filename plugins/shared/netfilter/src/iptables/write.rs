@@ -1,35 +1,59 @@
 //! Carrying changes out: all of them, over both families, or none.
 
-use super::script::{Edits, Op};
-use super::tool;
+use std::net::IpAddr;
+
+use super::encode::{self, RULES_PER_ADDRESS};
+use super::family::Family;
+use super::script::{Edits, Op, Table};
 use super::variant::Variant;
+use super::{tag, tool};
 use crate::carrier::Context;
 use crate::error::{Error, Result};
-use crate::nfnl::Batch;
+use crate::nfnl::{Batch, Expr};
 
 /// How often changes are planned anew when somebody else changed the tables in between.
 pub(crate) const ATTEMPTS: usize = 4;
 
-/// Carries out the changes of all families. If one fails, those before it are taken back.
-pub(crate) fn all(context: &mut Context<'_>, variant: Variant, edits: &[Edits]) -> Result<()> {
+/// Whether rules that admit an address have been given their owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// All that there are for these addresses.
+    WithOwner,
+    /// Not all.
+    WithoutOwner,
+}
+
+/// Carries out the changes of all families. If one fails, those before it are taken back. `comment` is the owner's.
+pub(crate) fn all(
+    context: &mut Context<'_>,
+    variant: Variant,
+    edits: &[Edits],
+    comment: &str,
+) -> Result<Made> {
     let steps: Vec<_> = edits.iter().map(|edits| Step::of(variant, edits)).collect();
     for (index, step) in steps.iter().enumerate() {
-        if let Err(error) = step.add(variant) {
+        if let Err(error) = step.add(context, variant, comment) {
             for done in steps.iter().take(index).rev() {
                 done.take_back(context, variant);
             }
             return Err(readable(error));
         }
     }
-    steps
-        .iter()
-        .try_for_each(|step| remove(context, &step.removals))
+    for step in &steps {
+        remove(context, &step.removals)?;
+    }
+    Ok(match steps.iter().all(Step::is_complete) {
+        true => Made::WithOwner,
+        false => Made::WithoutOwner,
+    })
 }
 
 /// The changes of one family, by how they are carried out.
 struct Step {
-    /// Through `iptables-restore`.
+    /// Over netlink if they are all of the kind that [`encode`] knows, else through `iptables-restore`.
     additions: Edits,
+    /// The additions, if they go over netlink.
+    encoded: Option<Vec<Encoded>>,
     /// Over netlink, when all additions have succeeded. What they remove is stale until then, not wrong.
     removals: Edits,
 }
@@ -40,20 +64,38 @@ impl Step {
             Variant::Nft => {
                 let (additions, removals) = edits.split_removals();
                 Self {
+                    encoded: additions.ops.iter().map(Encoded::of).collect(),
                     additions,
                     removals,
                 }
             }
             Variant::Legacy => Self {
                 additions: edits.clone(),
+                encoded: None,
                 removals: Edits::new(edits.family),
             },
         }
     }
 
-    fn add(&self, variant: Variant) -> Result<()> {
+    /// Whether all rules for the addresses that it is about are new, and carry their owner.
+    fn is_complete(&self) -> bool {
+        let Some(encoded) = &self.encoded else {
+            return false;
+        };
+        // Two rules admit an address, and what is there already is not added.
+        !encoded.is_empty()
+            && encoded.iter().all(|one| {
+                let of_same = encoded.iter().filter(|other| other.address == one.address);
+                of_same.count() == RULES_PER_ADDRESS
+            })
+    }
+
+    fn add(&self, context: &mut Context<'_>, variant: Variant, comment: &str) -> Result<()> {
         if self.additions.ops.is_empty() {
             return Ok(());
+        }
+        if let Some(encoded) = &self.encoded {
+            return append(context, self.additions.family, encoded, comment);
         }
         tool::restore(variant, self.additions.family, &self.additions.script())
     }
@@ -70,6 +112,52 @@ impl Step {
             ));
         }
     }
+}
+
+/// A rule that admits an address, as the kernel takes it.
+struct Encoded {
+    table: Table,
+    chain: String,
+    address: IpAddr,
+    exprs: Vec<Expr>,
+}
+
+impl Encoded {
+    fn of((table, op): &(Table, Op)) -> Option<Self> {
+        let Op::Append(chain, rule) = op else {
+            return None;
+        };
+        let (address, exprs) = encode::admission(rule)?;
+        Some(Self {
+            table,
+            chain: chain.clone(),
+            address,
+            exprs,
+        })
+    }
+}
+
+fn append(
+    context: &mut Context<'_>,
+    family: Family,
+    encoded: &[Encoded],
+    comment: &str,
+) -> Result<()> {
+    let mut batch = Batch::new();
+    let userdata = tag::userdata(comment);
+    for one in encoded {
+        batch.append_rule(
+            family.nfnl(),
+            (one.table, &one.chain),
+            &one.exprs,
+            &userdata,
+        );
+    }
+    let what = || format!("add {} rules of {comment}", family.tool());
+    context
+        .socket
+        .commit(batch)
+        .map_err(|refusal| refusal.into_error(what()))
 }
 
 /// Removes rules and chains of nf_tables in one transaction.

@@ -6,7 +6,7 @@ use std::io;
 use super::attr::Writer;
 use super::consts::{LIST_ELEM, NFNL_SUBSYS_NFTABLES, chain, expr, flag, msg, rule};
 use super::message::{Family, Request};
-use super::objects::Rule;
+use super::objects::{Expr, Rule};
 use super::socket::Ack;
 use crate::error::Error;
 
@@ -70,6 +70,24 @@ impl Batch {
         }))
     }
 
+    /// Adds a rule at the end of a chain.
+    pub fn append_rule(
+        &mut self,
+        family: Family,
+        (table, chain): (&str, &str),
+        exprs: &[Expr],
+        userdata: &[u8],
+    ) -> usize {
+        let flags = flag::CREATE | flag::APPEND;
+        self.push(Request::nftables(msg::NEWRULE, family, flags).with(|w| {
+            w.text(rule::TABLE, table).text(rule::CHAIN, chain);
+            write_exprs(w, exprs);
+            if !userdata.is_empty() {
+                w.bytes(rule::USERDATA, userdata);
+            }
+        }))
+    }
+
     /// Puts a rule with other userdata in the place of one that was read, with the same expressions.
     pub fn retag_rule(&mut self, old: &Rule, userdata: &[u8]) -> usize {
         let flags = flag::REPLACE;
@@ -77,17 +95,9 @@ impl Batch {
             Request::nftables(msg::NEWRULE, old.family, flags).with(|w| {
                 w.text(rule::TABLE, &old.table)
                     .text(rule::CHAIN, &old.chain)
-                    .u64(rule::HANDLE, old.handle)
-                    .nest(rule::EXPRESSIONS, |list| {
-                        for one in &old.exprs {
-                            list.nest(LIST_ELEM, |w| {
-                                w.text(expr::NAME, &one.name).nest(expr::DATA, |w| {
-                                    w.append(&Writer::after(one.data.clone()));
-                                });
-                            });
-                        }
-                    })
-                    .bytes(rule::USERDATA, userdata);
+                    .u64(rule::HANDLE, old.handle);
+                write_exprs(w, &old.exprs);
+                w.bytes(rule::USERDATA, userdata);
             }),
         )
     }
@@ -122,6 +132,18 @@ impl Batch {
         }
         Some((bytes, sequence.wrapping_sub(first)))
     }
+}
+
+fn write_exprs(w: &mut Writer, exprs: &[Expr]) {
+    w.nest(rule::EXPRESSIONS, |list| {
+        for one in exprs {
+            list.nest(LIST_ELEM, |w| {
+                w.text(expr::NAME, &one.name).nest(expr::DATA, |w| {
+                    w.append(&Writer::after(one.data.clone()));
+                });
+            });
+        }
+    });
 }
 
 fn frame(kind: u8) -> Request {

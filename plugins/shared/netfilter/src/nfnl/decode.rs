@@ -52,13 +52,27 @@ impl Socket {
 
     /// The rules of a table, or of one of its chains, in order. A table or chain that does not exist has none.
     pub fn rules(&mut self, family: Family, table: &str, chain: Option<&str>) -> Result<Vec<Rule>> {
+        self.rules_where(family, table, chain, |_| true)
+    }
+
+    /// As [`Self::rules`], but only those whose message (without its header) `keep` accepts. The others are not even
+    /// taken apart.
+    pub fn rules_where(
+        &mut self,
+        family: Family,
+        table: &str,
+        chain: Option<&str>,
+        keep: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<Rule>> {
         let request = Request::nftables(msg::GETRULE, family, 0).with(|w| {
             w.text(rule::TABLE, table);
             if let Some(chain) = chain {
                 w.text(rule::CHAIN, chain);
             }
         });
-        let mut rules = self.dump(&request, "rules", read_rule)?;
+        let mut rules = self.dump(&request, "rules", |family, body| {
+            keep(body).then(|| read_rule(family, body))?
+        })?;
         // Kernels that do not know the filter send everything.
         rules.retain(|rule| rule.table == table && chain.is_none_or(|chain| rule.chain == chain));
         Ok(rules)

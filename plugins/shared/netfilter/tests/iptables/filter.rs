@@ -33,6 +33,28 @@ sandboxed! {
         reference::plugin("firewall", "CHECK", "c1", &config);
     }
 
+    /// Once the shared chains are there the rules of a container go over netlink, and are the same to the letter.
+    fn later_rules_are_those_of_the_tool() {
+        sh("ip netns add c2");
+        let (first, second) = (owner("n", "c1", "eth0"), owner("n", "c2", "eth0"));
+        apply(&first, &wanted()).unwrap();
+        let with_first = [save("iptables", "filter"), save("ip6tables", "filter")];
+        apply(&second, &[admit("10.88.0.3"), admit("fd00::3")]).unwrap();
+        let by_netlink = ["ip", "ip6"].map(|family| sh(&format!("nft -n list chain {family} filter CNI-FORWARD")));
+        let saved = [save("iptables", "filter"), save("ip6tables", "filter")];
+        assert!(saved[0].contains("10.88.0.3") && saved[1].contains("fd00::3"), "{saved:?}");
+        verify(&second, &[admit("10.88.0.3"), admit("fd00::3")]).unwrap();
+
+        let config = reference::chained("firewall", "n", &["10.88.0.3/16", "fd00::3/64"], "");
+        reference::plugin("firewall", "CHECK", "c2", &config);
+        reference::plugin("firewall", "DEL", "c2", &config);
+        assert_eq!([save("iptables", "filter"), save("ip6tables", "filter")], with_first);
+        reference::plugin("firewall", "ADD", "c2", &config);
+        let by_tool = ["ip", "ip6"].map(|family| sh(&format!("nft -n list chain {family} filter CNI-FORWARD")));
+        assert_eq!(by_netlink, by_tool);
+        assert_eq!([save("iptables", "filter"), save("ip6tables", "filter")], saved);
+    }
+
     /// Ours is deleted by the reference set and the reverse.
     fn rules_are_deleted_across_sets() {
         sh("ip netns add c1");
