@@ -5,6 +5,7 @@
 //! everything is as it was. A DEL either succeeds and nothing is left, or it gives an error object
 //! and another DEL cleans up.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
 use conformance::Result;
@@ -168,6 +169,8 @@ struct Stage {
     previous: Option<Value>,
     before: Snapshot,
     inside: Vec<String>,
+    /// Whether an ADD has succeeded on this stage.
+    added_once: Cell<bool>,
 }
 
 impl Stage {
@@ -195,6 +198,7 @@ impl Stage {
             previous,
             before: world.snapshot()?,
             inside: world.inside(true)?,
+            added_once: Cell::new(false),
         })
     }
 
@@ -275,8 +279,11 @@ impl Stage {
             let strange = world.beyond(&self.before, owner)?;
             left.retain(|line| strange.contains(line) || line.starts_with("+ link"));
         }
-        if self.row.plugin == "portmap" && added {
-            // Hairpin mode goes with the port.
+        if added {
+            self.added_once.set(true);
+        }
+        if self.row.plugin == "portmap" && self.added_once.get() {
+            // Hairpin mode goes with the port, which stays as long as the stage does.
             left.retain(|line| !line.contains("HairpinMode"));
         }
         let inside = world.inside(true)?;

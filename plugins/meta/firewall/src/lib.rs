@@ -40,14 +40,15 @@ impl Plugin for Firewall {
         let mut transaction = Transaction::new(open()?);
         let backend = transaction.choose(request.config.backend(), Kinds::ADMIT)?;
         for (backend, intents) in wanted.by_backend(backend) {
-            transaction.apply(backend, &owner, &intents, &ApplyOptions::default())?;
+            // Before they are made: the kernel may have made them though its answer is lost.
             let kinds = Kinds::of(&intents);
-            let owner = owner.clone();
             let hints = hints(&request.config, &result);
+            let taken_back = owner.clone();
             transaction.on_failure(
                 format!("remove the {kinds} rules"),
-                move |filter: &mut Netfilter| filter.remove(&owner, kinds, &hints),
+                move |filter: &mut Netfilter| filter.remove(&taken_back, kinds, &hints),
             );
+            transaction.apply(backend, &owner, &intents, &ApplyOptions::default())?;
         }
         log_warnings(&mut transaction);
         Ok(Added::new(result, transaction))

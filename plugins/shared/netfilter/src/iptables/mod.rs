@@ -225,7 +225,8 @@ fn add(
             Some((before, error)) if before == edits => return Err(error),
             _ => {}
         }
-        let error = match write::all(context, variant, &edits, &owner.comment()) {
+        let made = write::all(context, variant, &edits, &owner.comment());
+        let error = match made.and_then(|made| confirm(context, owner, wanted, made)) {
             Ok(made) => return Ok(made),
             Err(error) => error,
         };
@@ -238,6 +239,21 @@ fn add(
         failed = Some((edits, error));
     }
     failed.map_or(Ok(Made::WithOwner), |(_, error)| Err(error))
+}
+
+/// Looks whether a tool has done what it says: one that cannot read its input to the end reports success.
+fn confirm(
+    context: &mut Context<'_>,
+    owner: &Owner,
+    wanted: &[Wanted],
+    made: Made,
+) -> Result<Made> {
+    if made == Made::WithoutOwner {
+        for wanted in wanted {
+            verify::verify(context, owner, wanted)?;
+        }
+    }
+    Ok(made)
 }
 
 /// The owner's masqueraded addresses.
