@@ -33,6 +33,7 @@ mod nomad;
 mod portmap;
 mod property;
 mod protocol;
+mod ptp;
 mod reload;
 mod sandbox;
 mod static_ipam;

@@ -16,9 +16,10 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 10] = [
+pub const OURS: [&str; 11] = [
     "loopback",
     "bridge",
+    "ptp",
     "tap",
     "host-local",
     "static",

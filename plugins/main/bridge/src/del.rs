@@ -1,12 +1,11 @@
 //! DEL and GC.
 
-use cni_types::NetnsPath;
 use cni_types::conf::ValidAttachments;
 use interface::masquerade::log_warnings;
 use interface::{owner, pair};
 use netfilter::{Hints, Kinds, Netfilter, Owner};
-use netlink::{Handle, Link, Netns};
-use skel::{DelRequest, NetworkRequest, log};
+use netlink::{Handle, Link};
+use skel::{DelRequest, NetworkRequest};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -30,7 +29,11 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
             None
         }
     };
-    errors.extend(remove_link(request, &owner).err());
+    errors.extend(
+        pair::remove(request.netns.as_ref(), &owner)
+            .err()
+            .map(Error::from),
+    );
     errors.extend(remove_vlan_gateway(&request.config).err());
     if let Some(ipam) = &request.ipam {
         errors.extend(
@@ -55,48 +58,6 @@ fn remove_rules(request: &DelRequest<Config>, owner: &Owner) -> Result<Netfilter
     log_warnings(&mut filter);
     removed?;
     Ok(filter)
-}
-
-/// Removes the pair, by its end in the container or by its end on the host.
-fn remove_link(request: &DelRequest<Config>, owner: &Owner) -> Result<(), Error> {
-    if let Some(netns) = &request.netns {
-        match open_container(netns) {
-            Ok(container) if remove_from_container(&container, request.ifname.as_str())? => {
-                return Ok(());
-            }
-            Ok(_) => {}
-            Err(error) if error.is_netns_gone() => log::info(format_args!("{error}")),
-            Err(error) => log::warn(format_args!(
-                "bridge: {error}; looking for the host's end instead"
-            )),
-        }
-    }
-    // The namespace may live on without its path. Then the host's end is still here, with its owner's name.
-    let host = Handle::host()?;
-    for link in host.links()?.iter().filter(|link| pair::is_of(link, owner)) {
-        delete(&host, link)?;
-    }
-    Ok(())
-}
-
-fn open_container(netns: &NetnsPath) -> netlink::Result<Handle> {
-    Handle::open(&Netns::open(netns.as_path())?)
-}
-
-/// Removes the interface in the container; false if there is no pair of that name there.
-fn remove_from_container(container: &Handle, ifname: &str) -> Result<bool, Error> {
-    let Some(link) = container.find_link(ifname)? else {
-        return Ok(false);
-    };
-    // A workload may have put something else in its place, which is not ours to remove.
-    if !link.is_veth() {
-        log::warn(format_args!(
-            "bridge: {ifname} is not a veth any more; left alone"
-        ));
-        return Ok(false);
-    }
-    delete(container, &link)?;
-    Ok(true)
 }
 
 fn delete(handle: &Handle, link: &Link) -> Result<(), Error> {
@@ -145,7 +106,8 @@ pub fn gc(request: &NetworkRequest<Config>) -> Result<(), Error> {
             .iter()
             .map(|a| Owner::new(request.network.as_str(), &a.container_id, &a.ifname))
             .collect();
-        errors.extend(collect_links(request.network.as_str(), &valid).err());
+        let pairs = pair::collect(request.network.as_str(), &valid);
+        errors.extend(pairs.into_iter().map(Error::from));
         errors.extend(collect_rules(request.network.as_str(), &valid).err());
     }
     Error::join(errors)
@@ -156,16 +118,4 @@ fn collect_rules(network: &str, valid: &[Owner]) -> Result<(), Error> {
     let collected = filter.collect(network, valid, KINDS);
     log_warnings(&mut filter);
     Ok(collected?)
-}
-
-/// Removes the pairs of attachments of the network that are not valid any more.
-fn collect_links(network: &str, valid: &[Owner]) -> Result<(), Error> {
-    let host = Handle::host()?;
-    let mut errors = Vec::new();
-    for link in host.links()? {
-        if pair::is_stale(&link, network, valid) {
-            errors.extend(delete(&host, &link).err());
-        }
-    }
-    Error::join(errors)
 }

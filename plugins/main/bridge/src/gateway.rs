@@ -3,9 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use cni_types::result::{CniResult, Ip, Route};
+use interface::forwarding;
+use interface::gateway::first_address;
 use ipnetwork::IpNetwork;
-use netlink::{Address, Link, LinkChange, LinkRef, NewAddress, sysctl};
-use skel::{Transaction, log};
+use netlink::{Address, Link, LinkChange, LinkRef, NewAddress};
+use skel::Transaction;
 
 use crate::bridging::has_ports;
 use crate::config::Config;
@@ -36,14 +38,6 @@ pub fn complete(config: &Config, result: &mut CniResult) {
             Some(route) => route.gw = route.gw.or(Some(gateway)),
             None => result.routes.push(Route::new(default, Some(gateway))),
         }
-    }
-}
-
-/// Network address + 1.
-fn first_address(network: IpNetwork) -> IpAddr {
-    match network.network() {
-        IpAddr::V4(ip) => Ipv4Addr::from(u32::from(ip).wrapping_add(1)).into(),
-        IpAddr::V6(ip) => Ipv6Addr::from(u128::from(ip).wrapping_add(1)).into(),
     }
 }
 
@@ -210,22 +204,13 @@ pub fn require_ipv6_for(network: &str, bridge: &str, addresses: &[IpNetwork]) ->
     let Some(address) = addresses.iter().copied().find(IpNetwork::is_ipv6) else {
         return Ok(());
     };
-    let disabled = |setting: String| Error::Ipv6Disabled {
-        network: network.to_owned(),
-        address,
-        setting,
-    };
     // The bridge's own switch counts; a bridge still to be made takes over the default.
-    for link in [bridge, "default"] {
-        match sysctl::read(&sysctl::conf("ipv6", link, "disable_ipv6")?) {
-            Ok(value) if value == "0" => return Ok(()),
-            Ok(value) => {
-                return Err(disabled(format!(
-                    "net.ipv6.conf.{link}.disable_ipv6={value}"
-                )));
-            }
-            Err(error) => log::debug(format_args!("{error}")),
-        }
+    match forwarding::ipv6_obstacle(&[bridge, "default"])? {
+        None => Ok(()),
+        Some(setting) => Err(Error::Ipv6Disabled {
+            network: network.to_owned(),
+            address,
+            setting,
+        }),
     }
-    Err(disabled("the kernel has no IPv6".to_owned()))
 }

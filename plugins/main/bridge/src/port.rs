@@ -2,7 +2,7 @@
 
 use interface::pair;
 use netfilter::{ApplyOptions, Backend, Hints, Intent, Kinds, Owner};
-use netlink::{Handle, Link, LinkChange, MacAddr, NewVeth, Veth};
+use netlink::{Link, LinkChange, MacAddr, NewVeth, Veth};
 use skel::{Transaction, log};
 
 use crate::config::{Config, PortVlans};
@@ -27,59 +27,11 @@ pub fn create(
     if let Some(mac) = mac {
         pair.mac = mac;
     }
-    // The kernel may have made it though its answer is lost.
-    let begun = owner.clone();
-    transaction.on_failure("look for a pair half made", move |world: &mut World| {
-        remove_unfinished(&world.host, &begun)
-    });
-    let veth = create_named(transaction, &mut pair, owner)?;
-    let made = veth.host.clone();
-    transaction.on_failure(format!("delete {}", made.name), move |world: &mut World| {
-        match world.host.delete_link(&made) {
-            // The pair goes with the container's namespace, too.
-            Err(error) if error.is_not_found() => Ok(()),
-            other => other,
-        }
-    });
-    Ok(veth)
-}
-
-/// Makes the pair under the first of its names that is free; under a random one if none is.
-fn create_named(world: &World, pair: &mut NewVeth, owner: &Owner) -> Result<Veth, Error> {
-    let names = pair::names(owner).map(Some);
-    let mut cleared = false;
-    for name in names.into_iter().chain([None]) {
-        pair.host_name = name;
-        loop {
-            match world.host.create_veth(pair, &world.container) {
-                Err(error) if error.is_exists() => {}
-                other => return Ok(other?),
-            }
-            if world.container.find_link(&owner.ifname)?.is_some() {
-                return Err(interface::Error::Exists(owner.ifname.clone()).into());
-            }
-            if std::mem::replace(&mut cleared, true) {
-                break;
-            }
-            // An ADD of this attachment was killed half-way, in a namespace that it does not have any more.
-            remove_unfinished(&world.host, owner)?;
-        }
-    }
-    Err(interface::Error::Exists(owner.ifname.clone()).into())
-}
-
-fn remove_unfinished(host: &Handle, owner: &Owner) -> netlink::Result<()> {
-    for link in host
-        .links()?
-        .iter()
-        .filter(|link| pair::is_unfinished(link, owner))
-    {
-        match host.delete_link(link) {
-            Err(error) if error.is_not_found() => {}
-            other => other?,
-        }
-    }
-    Ok(())
+    // A bridge that goes away in between is a matter for the caller.
+    pair::create(transaction, pair, owner).map_err(|error| match error {
+        interface::Error::Netlink(error) => Error::Netlink(error),
+        other => other.into(),
+    })
 }
 
 /// Makes the host's end the port that the configuration describes, and sets it up. Whatever guards the port

@@ -61,6 +61,8 @@ pub struct Settings {
     /// An interface with IPv4 addresses only gets no IPv6 link-local address either, unless it is to hear routers. The
     /// kernel would report the multicast groups of that address to everybody on the segment, four times over.
     pub only_what_is_given: bool,
+    /// The addresses do not bring the routes to their networks with them: nobody of these is on the link.
+    pub no_prefix_route: bool,
 }
 
 /// What [`announce`] will tell the neighbours.
@@ -213,7 +215,8 @@ fn has_ipv6(result: &CniResult) -> bool {
 }
 
 fn address(settings: Settings, ip: &Ip) -> NewAddress {
-    let address = NewAddress::new(ip.address);
+    let mut address = NewAddress::new(ip.address);
+    address.no_prefix_route = settings.no_prefix_route;
     match settings.dad {
         Dad::Off => address.nodad(),
         Dad::Optimistic => address.optimistic(),

@@ -61,3 +61,21 @@ fn is_on(host: &Handle, ipv6: bool) -> Result<bool, Error> {
         }
     }
 }
+
+/// What keeps a link of the host from having IPv6 addresses, if anything does. `links` are looked at in this order, and
+/// the first that is there tells; a link still to be made takes over what `default` says.
+///
+/// # Errors
+/// When one of the names cannot be a link's.
+pub fn ipv6_obstacle(links: &[&str]) -> Result<Option<String>, Error> {
+    for link in links {
+        match sysctl::read(&sysctl::conf("ipv6", link, "disable_ipv6")?) {
+            Ok(value) if value == "0" => return Ok(None),
+            Ok(value) => {
+                return Ok(Some(format!("net.ipv6.conf.{link}.disable_ipv6={value}")));
+            }
+            Err(error) => log::debug(format_args!("{error}")),
+        }
+    }
+    Ok(Some("the kernel has no IPv6".to_owned()))
+}

@@ -4,7 +4,8 @@
 //! * [`addressing`] gives the interface its settings, addresses and routes, and tells the neighbours;
 //! * [`verify`] is the CHECK of the same;
 //! * [`config`] holds the keys that several plugins read in the same way;
-//! * [`masquerade`] is `ipMasq`; [`forwarding`] the host's switches; [`pair`] says whose a veth pair is;
+//! * [`masquerade`] is `ipMasq`; [`forwarding`] the host's switches; [`gateway`] where a subnet's gateway is;
+//! * [`pair`] makes a veth pair, and says whose it is;
 //! * [`master`] finds the link that an interface sits on; [`redirect`] sends what arrives by a link out of another;
 //! * [`stacked`] makes a link on top of another;
 //! * [`single`] is the whole of a plugin that makes one link in the container, but for making it.
@@ -13,6 +14,7 @@ pub mod addressing;
 pub mod config;
 mod error;
 pub mod forwarding;
+pub mod gateway;
 mod lease;
 pub mod masquerade;
 pub mod master;

@@ -3,8 +3,14 @@
 //! A pair comes to life in one request to the kernel and gets its alias in another. A plugin that is killed in
 //! between leaves a pair without an alias, which must be found all the same; so the name tells the owner, too.
 
+mod make;
+mod remove;
+
 use netfilter::Owner;
 use netlink::Link;
+
+pub use make::create;
+pub use remove::{collect, remove};
 
 /// What the names begin with.
 const PREFIX: &str = "veth";

@@ -1,0 +1,5 @@
+//! The `ptp` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<ptp::Ptp>()
+}
