@@ -38,6 +38,13 @@ pub const TAP: &str = r#"{"cniVersion":"1.0.0","name":"taps","plugins":[
  {"type":"tap","owner":0,"group":0,"multiQueue":true,"mtu":1400,
   "ipam":{"type":"host-local","ranges":[[{"subnet":"10.96.0.0/24"}],[{"subnet":"fd00:96::/64"}]]}}]}"#;
 
+/// A pair with routes at both ends instead of a bridge.
+pub const PTP: &str = r#"{"cniVersion":"1.0.0","name":"routed","plugins":[
+ {"type":"ptp","ipMasq":true,"mtu":1400,
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.95.0.0/24"}],[{"subnet":"fd00:95::/64"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}},
+ {"type":"firewall"},
+ {"type":"portmap","capabilities":{"portMappings":true}}]}"#;
+
 /// Port mappings as Nomad passes them: every port for both protocols, keys capitalised.
 #[must_use]
 pub fn nomad_ports(host: u16, container: u16) -> Value {

@@ -165,6 +165,12 @@ sandboxed! {
                     config["backend"] = json!("wall of fire");
                     config["ingressPolicy"] = json!(12);
                 }
+                "ptp" => {
+                    config["mtu"] = json!("wide");
+                    config["ipMasq"] = json!("yes");
+                    config["ipMasqBackend"] = json!(7);
+                    config["ipam"] = json!({"type": "host-local", "ranges": "everything"});
+                }
                 "tap" => {
                     config["owner"] = json!("me");
                     config["mtu"] = json!([]);
@@ -190,7 +196,7 @@ sandboxed! {
         each(lab, |mut case| {
             case.forget();
             case.edit(|plugin, config| {
-                let key = if plugin == "bridge" { "ipMasqBackend" } else { "backend" };
+                let key = if ["bridge", "ptp"].contains(&plugin) { "ipMasqBackend" } else { "backend" };
                 let other = match config.get(key).and_then(Value::as_str) {
                     Some("iptables") => "nftables",
                     _ => "iptables",
@@ -305,8 +311,8 @@ fn torture(arguments: &[&str]) {
 #[test]
 fn kills_leave_nothing_behind() {
     torture(&[
-        "kill", "--list", "a", "--list", "g", "--list", "v", "--list", "p", "--every", "97",
-        "--from", "41", "--jobs", "4",
+        "kill", "--list", "a", "--list", "g", "--list", "v", "--list", "p", "--list", "r",
+        "--every", "97", "--from", "41", "--jobs", "4",
     ]);
 }
 
@@ -322,6 +328,8 @@ fn a_short_soak_leaves_nothing_behind() {
         "v",
         "--list",
         "p",
+        "--list",
+        "r",
         "--minutes",
         "0.2",
         "--jobs",

@@ -54,9 +54,10 @@ enum What {
     },
 }
 
-const PLUGINS: [&str; 8] = [
+const PLUGINS: [&str; 9] = [
     "loopback",
     "bridge",
+    "ptp",
     "host-local",
     "static",
     "bandwidth",

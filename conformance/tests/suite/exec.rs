@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 
 use conformance::chain::{Attachment, Network, Runtime};
-use conformance::lists::{MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, TAP, nomad_ports};
+use conformance::lists::{MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP, nomad_ports};
 
 use super::support::{Lab, OURS, plugins, sandboxed, tool};
 
@@ -121,8 +121,12 @@ sandboxed! {
         run_list(lab, "tap", TAP, 0);
     }
 
+    fn a_routed_pair_starts_nothing_but_plugins(lab) {
+        run_list(lab, "r", PTP, 0);
+    }
+
     fn nothing_sleeps_on_the_way(lab) {
-        for (number, list) in [NOMAD, MICROVM, TAP].into_iter().enumerate() {
+        for (number, list) in [NOMAD, MICROVM, TAP, PTP].into_iter().enumerate() {
             nothing_sleeps(lab, list, &format!("c{number}"));
         }
     }

@@ -192,6 +192,10 @@ sandboxed! {
         arbitrary_configurations(lab, "portmap");
     }
 
+    fn arbitrary_configurations_of_ptp(lab) {
+        arbitrary_configurations(lab, "ptp");
+    }
+
     fn arbitrary_configurations_of_tap(lab) {
         arbitrary_configurations(lab, "tap");
     }

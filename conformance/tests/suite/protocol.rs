@@ -289,7 +289,7 @@ fn working(plugin: &str, version: &str) -> Value {
     let ipam = json!({"type": "host-local", "subnet": "10.1.0.0/24"});
     match plugin {
         "loopback" => json!({"cniVersion": version, "name": "n", "type": plugin}),
-        "bridge" | "tap" => {
+        "bridge" | "ptp" | "tap" => {
             json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam})
         }
         "host-local" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
@@ -330,7 +330,7 @@ sandboxed! {
     }
 
     fn a_namespace_that_is_none_is_refused_and_del_of_a_missing_one_is_fine(lab) {
-        for plugin in ["loopback", "bridge", "tap"] {
+        for plugin in ["loopback", "bridge", "ptp", "tap"] {
             let mut attachment = Attachment::new("c1", std::path::Path::new("/run/netns/missing"));
             let before = lab.snapshot();
             let answer = lab.one("ADD", &working(plugin, "1.0.0"), &attachment);

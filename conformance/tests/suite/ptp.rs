@@ -446,6 +446,7 @@ sandboxed! {
             assert!(text.contains(part), "{part} in {text}");
         }
         nothing_stays(lab, &netns);
+        refused(&lab.one("STATUS", &config(json!({"ipam": dual(), "cniVersion": "1.1.0"})), &attachment), 50);
         let config = config(json!({}));
         let answer = add(lab, &config, &attachment);
         fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));

@@ -199,11 +199,7 @@ impl Config {
 
     /// Every subnet that the IPAM part mentions. The bridge may carry the gateways of all of them.
     pub fn subnets(&self) -> Vec<IpNetwork> {
-        let mut found = Vec::new();
-        for value in self.ipam.iter().chain([&self.runtime_config.ip_ranges]) {
-            collect_subnets(value, &mut found);
-        }
-        found
+        interface::config::subnets(self.ipam.iter().chain([&self.runtime_config.ip_ranges]))
     }
 }
 
@@ -243,19 +239,6 @@ fn vlan_id(id: i64) -> Option<u16> {
     u16::try_from(id)
         .ok()
         .filter(|id| (1..=VLAN_MAX).contains(&i64::from(*id)))
-}
-
-fn collect_subnets(value: &Value, found: &mut Vec<IpNetwork>) {
-    match value {
-        Value::String(text) if text.contains('/') => found.extend(text.parse::<IpNetwork>()),
-        Value::Array(items) => items.iter().for_each(|item| collect_subnets(item, found)),
-        Value::Object(map) => map
-            .iter()
-            // Routes name networks elsewhere, not ones that the bridge is on.
-            .filter(|(key, _)| !key.eq_ignore_ascii_case("routes"))
-            .for_each(|(_, item)| collect_subnets(item, found)),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -64,7 +64,8 @@ fn obtain(
     result.dns = interface::config::dns(request.config.dns.as_ref(), result.dns);
     addressing::require_mtu(request.config.mtu()?, &result)?;
     gateway::complete(&mut result)?;
-    host::require_ipv6(request.network.as_str(), &result)?;
+    let addresses = result.ips.iter().map(|ip| ip.address);
+    host::require_ipv6(request.network.as_str(), addresses)?;
     Ok(result)
 }
 

@@ -1,8 +1,10 @@
 //! The `ptp` plugin's configuration.
 
 use interface::config::DnsConfig;
+use ipnetwork::IpNetwork;
 use netfilter::Backend;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::error::Error;
 
@@ -21,6 +23,8 @@ pub struct Config {
     /// Accept router advertisements on an interface whose addresses come from IPAM.
     #[serde(rename = "acceptRA")]
     pub accept_ra: bool,
+    /// The IPAM plugin's part, for the subnets that it mentions.
+    pub ipam: Option<Value>,
 }
 
 impl Config {
@@ -34,6 +38,11 @@ impl Config {
     /// MTU to set, in bytes.
     pub fn mtu(&self) -> Result<Option<u32>, Error> {
         Ok(interface::config::mtu(self.mtu)?)
+    }
+
+    /// Every subnet or address that the IPAM part mentions.
+    pub fn subnets(&self) -> Vec<IpNetwork> {
+        interface::config::subnets(&self.ipam)
     }
 
     /// The backend named by `ipMasqBackend`.

@@ -17,9 +17,11 @@ use crate::error::Error;
 use crate::gateway;
 
 /// Refuses IPv6 addresses on a host whose links get no IPv6.
-pub fn require_ipv6(network: &str, result: &CniResult) -> Result<(), Error> {
-    let mut addresses = result.ips.iter().map(|ip| ip.address);
-    let Some(address) = addresses.find(IpNetwork::is_ipv6) else {
+pub fn require_ipv6(
+    network: &str,
+    addresses: impl IntoIterator<Item = IpNetwork>,
+) -> Result<(), Error> {
+    let Some(address) = addresses.into_iter().find(IpNetwork::is_ipv6) else {
         return Ok(());
     };
     match forwarding::ipv6_obstacle(&["default"])? {

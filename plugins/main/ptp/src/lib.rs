@@ -48,11 +48,16 @@ impl Plugin for Ptp {
         };
         ipam.status().map_err(interface::Error::from)?;
         request.config.validate()?;
-        if !request.config.ip_masq {
-            return Ok(());
-        }
-        let backend = request.config.masquerade_backend()?;
-        interface::masquerade::status(backend)
-            .map_err(|error| Error::NotReady(Box::new(error.into())))
+        ready(request).map_err(|error| Error::NotReady(Box::new(error)))
     }
+}
+
+/// Fails if an ADD would, whatever the container.
+fn ready(request: &NetworkRequest<Config>) -> Result<(), Error> {
+    let config = &request.config;
+    host::require_ipv6(request.network.as_str(), config.subnets())?;
+    if config.ip_masq {
+        interface::masquerade::status(config.masquerade_backend()?)?;
+    }
+    Ok(())
 }

@@ -2,8 +2,10 @@
 
 use cni_types::Args;
 use cni_types::result::Dns;
+use ipnetwork::IpNetwork;
 use netlink::MacAddr;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::error::Error;
 
@@ -76,5 +78,27 @@ impl DnsConfig {
     fn says_something(&self) -> bool {
         let lists = [&self.nameservers, &self.search, &self.options];
         !self.domain.is_empty() || lists.iter().any(|list| list.is_some())
+    }
+}
+
+/// Every subnet that these parts of a configuration mention, such as IPAM's.
+pub fn subnets<'a>(parts: impl IntoIterator<Item = &'a Value>) -> Vec<IpNetwork> {
+    let mut found = Vec::new();
+    for part in parts {
+        collect_subnets(part, &mut found);
+    }
+    found
+}
+
+fn collect_subnets(value: &Value, found: &mut Vec<IpNetwork>) {
+    match value {
+        Value::String(text) if text.contains('/') => found.extend(text.parse::<IpNetwork>()),
+        Value::Array(items) => items.iter().for_each(|item| collect_subnets(item, found)),
+        Value::Object(map) => map
+            .iter()
+            // Routes name networks elsewhere.
+            .filter(|(key, _)| !key.eq_ignore_ascii_case("routes"))
+            .for_each(|(_, item)| collect_subnets(item, found)),
+        _ => {}
     }
 }
