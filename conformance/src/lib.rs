@@ -12,6 +12,7 @@
 //! * [`snapshot`]: what a host namespace holds, and how two moments differ;
 //! * [`bench`]: what lists cost;
 //! * [`demo`]: lists played with real packets, for a person to read;
+//! * [`single`]: what a plugin that makes one link must do, on whatever kernel;
 //! * [`lists`]: the network lists that real runtimes ship.
 
 pub mod bench;
@@ -25,6 +26,7 @@ pub mod net;
 pub mod plugin;
 pub mod probe;
 pub mod sandbox;
+pub mod single;
 pub mod snapshot;
 pub mod workspace;
 

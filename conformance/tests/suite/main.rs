@@ -9,7 +9,6 @@
 )]
 
 mod guest;
-mod segment;
 mod status;
 mod support;
 

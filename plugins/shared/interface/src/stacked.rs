@@ -59,9 +59,14 @@ impl Stacked {
             (Some(Errno::EINVAL), NewKind::Macvlan { .. }) => format!(
                 "a macvlan in mode passthru must be alone on its master, so look for others on {master}"
             ),
-            (Some(Errno::EADDRINUSE), _) => {
-                format!("{master}, or another interface on it, has that MAC address")
+            (Some(Errno::EADDRINUSE), NewKind::Ipvlan { .. }) => {
+                format!(
+                    "another interface on {master}, perhaps in another container, has that address"
+                )
             }
+            (Some(Errno::EADDRINUSE), _) => format!(
+                "{master}, or another interface on it, perhaps in another container, has that MAC address"
+            ),
             (Some(Errno::EOPNOTSUPP), _) => {
                 format!(
                     "load the module {kind} if it is missing; else {master} cannot carry {kind}"

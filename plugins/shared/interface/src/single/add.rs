@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cni_types::result::{CniResult, Interface};
-use netlink::Link;
+use netlink::{Errno, Link};
 use skel::{Added, Request, Transaction, log};
 
 use super::{Plan, Single, remove};
@@ -23,7 +23,13 @@ pub fn add<S: Single>(request: &Request<S::Config>) -> Result<Added, S::Error> {
     let link = create::<S>(&mut transaction, ifname, &plan)?;
     let mut result = obtain::<S>(&mut transaction, request, &link)?;
     addressing::require_mtu(plan.mtu, &result)?;
-    attach(&transaction, plan.settings, &link, &result)?;
+    attach(&transaction, plan.settings, &link, &result).map_err(|error| match error {
+        // Some drivers look only now whether an address is taken.
+        Error::Netlink(error) if error.errno() == Some(Errno::EADDRINUSE) => {
+            S::refusal(ifname, &plan.own, error)
+        }
+        other => other.into(),
+    })?;
     describe::<S>(&mut result, request, &link);
     Ok(Added::new(result, transaction))
 }
