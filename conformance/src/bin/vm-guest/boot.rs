@@ -42,7 +42,7 @@ fn run() -> Result<()> {
     let words = selection()?;
     let chosen =
         |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    for check in checks::ALL.iter().filter(|check| chosen(check.name)) {
+    for check in checks::all().filter(|check| chosen(check.name)) {
         report.check(
             check.name,
             &["/bin/sandbox", "/bin/vm-guest", "--check", check.name],

@@ -15,9 +15,7 @@ fn main() -> ExitCode {
     match arguments.get(1).map(String::as_str) {
         Some("--check") => check(arguments.get(2).map_or("", String::as_str)),
         Some("--list") => {
-            checks::ALL
-                .iter()
-                .for_each(|check| println!("{}", check.name));
+            checks::all().for_each(|check| println!("{}", check.name));
             ExitCode::SUCCESS
         }
         _ if std::process::id() == 1 => boot::first_process(),
@@ -29,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 fn check(name: &str) -> ExitCode {
-    let Some(check) = checks::ALL.iter().find(|check| check.name == name) else {
+    let Some(check) = checks::all().find(|check| check.name == name) else {
         eprintln!("no check is called {name}");
         return ExitCode::from(2);
     };

@@ -2,9 +2,12 @@
 
 mod first;
 mod hairpin;
+mod ipvlan;
 mod isolation;
+mod links;
 mod membership;
 mod refusal;
+mod vlan_link;
 mod world;
 
 use conformance::Result;
@@ -18,7 +21,12 @@ pub struct Check {
 }
 
 /// All of them.
-pub const ALL: &[Check] = &[
+pub fn all() -> impl Iterator<Item = &'static Check> {
+    [BRIDGE, links::LINKS, links::OWN].into_iter().flatten()
+}
+
+/// Those of bridges and what hangs on them.
+const BRIDGE: &[Check] = &[
     Check {
         name: "vlan_access_port",
         run: membership::access_port,
