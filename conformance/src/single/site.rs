@@ -105,7 +105,11 @@ impl Site<'_> {
     pub fn reaches(&self, container: &Netns) -> Result<()> {
         let to = match self.kind.segment.gateway {
             Some(gateway) => [gateway.v4.to_owned(), gateway.v6.to_owned()],
-            None => own_addresses(container)?,
+            None => {
+                // A packet to oneself goes over it.
+                Rtnl::open(container)?.set_up("lo")?;
+                own_addresses(container)?
+            }
         };
         for address in to {
             ping(container, parse(&address)?, PATIENCE)?;
