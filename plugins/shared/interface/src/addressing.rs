@@ -133,14 +133,17 @@ pub fn configure(
         prepare(container, settings, link, has_ipv6(result))?;
     }
     add_link_local(container, settings, link, result)?;
-    let mut requests: Vec<Request> = result
+    // The kernel takes packets to an optimistic address in at once only if the link was up when the address came.
+    let (later, first): (Vec<_>, Vec<_>) = result
         .ips
         .iter()
-        .map(|ip| address(settings, ip).request(link))
-        .collect();
+        .map(|ip| address(settings, ip))
+        .partition(|address| address.optimistic && address.ip.is_ipv6());
+    let mut requests: Vec<Request> = first.iter().map(|one| one.request(link)).collect();
     if !settings.is_up {
         requests.push(LinkChange::new().up(true).request(link)?);
     }
+    requests.extend(later.iter().map(|one| one.request(link)));
     container.execute_all(&requests)?;
     for route in routes(result, link.index()) {
         match container.add_route(&route) {
