@@ -1,0 +1,4 @@
+//! The ipvlan plugin.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| ferrule_fuzz::call::<ipvlan::Ipvlan>(input));
