@@ -26,9 +26,11 @@ pub fn ensure(
         if let Some(link) = transaction.host.find_link(name)? {
             break adopt(&transaction.host, link, config, vlans)?;
         }
-        match create(&transaction.host, name, config, vlans) {
+        let mac = MacAddr::random()?;
+        // Before it is made: the kernel may have made it though its answer is lost.
+        undo_creation(transaction, name, mac);
+        match create(&transaction.host, name, mac, config, vlans) {
             Ok(link) => {
-                undo_creation(transaction, &link);
                 transaction.own.bridge_is_new = true;
                 break link;
             }
@@ -48,12 +50,13 @@ pub fn ensure(
 fn create(
     host: &netlink::Handle,
     name: &str,
+    mac: MacAddr,
     config: &Config,
     vlans: &PortVlans,
 ) -> Result<Link, Error> {
     let bridge = NewBridge {
         name: name.to_owned(),
-        mac: MacAddr::random()?,
+        mac,
         mtu: config.mtu(),
         vlan_filtering: vlans.filtering,
         up: false,
@@ -143,20 +146,22 @@ pub fn status(network: &str, config: &Config, has_ipam: bool) -> Result<(), Erro
     }
 }
 
-fn undo_creation(transaction: &mut Transaction<World>, link: &Link) {
-    let made = link.clone();
-    transaction.on_failure(
-        format!("remove bridge {}", link.name),
-        move |world: &mut World| {
-            if has_ports(&world.host, made.index)? {
-                return Ok(());
-            }
-            match world.host.delete_link(&made) {
-                Err(error) if error.is_not_found() => Ok(()),
-                other => other,
-            }
-        },
-    );
+/// The MAC address tells whether it is the bridge that was made here.
+fn undo_creation(transaction: &mut Transaction<World>, name: &str, mac: MacAddr) {
+    let name = name.to_owned();
+    transaction.on_failure(format!("remove bridge {name}"), move |world: &mut World| {
+        let found = world.host.find_link(&name)?;
+        let Some(made) = found.filter(|link| link.is_bridge() && link.mac == Some(mac)) else {
+            return Ok(());
+        };
+        if has_ports(&world.host, made.index)? {
+            return Ok(());
+        }
+        match world.host.delete_link(&made) {
+            Err(error) if error.is_not_found() => Ok(()),
+            other => other,
+        }
+    });
 }
 
 fn undo_promiscuity(transaction: &mut Transaction<World>, link: &Link) {
