@@ -204,6 +204,22 @@ fn gc_frees_what_lost_its_namespace() {
 }
 
 #[test]
+fn capability_arguments_that_nobody_takes_are_named() {
+    for (args, named) in [
+        (r#"{"mac": "aa"}"#, false),
+        (r#"{"mac": "aa", "portMapping": []}"#, true),
+    ] {
+        let output = Shell::new("1.0.0")
+            .with("CAP_ARGS", args)
+            .run(&["add", "net", "/ns/blue"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("takes \"portMapping\""), named, "{said}");
+        assert_eq!(said.is_empty(), !named, "{said}");
+    }
+}
+
+#[test]
 fn mistakes_at_the_shell() {
     let shell = Shell::new("1.0.0");
     for arguments in [

@@ -130,6 +130,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
         Verb::Add(target) => {
             let list = configuration(&target.network)?;
             let rt = attachment(cli, target)?;
+            warn_of_unused(&list, &rt);
             let result = cni.add(&list, &rt)?.unwrap_or_default();
             io::stdout().write_all(json::to_pretty(&result).as_bytes())?;
         }
@@ -168,6 +169,21 @@ fn run(cli: &Cli) -> Result<(), Error> {
         Verb::Status(network) => cni.status(&configuration(&network.network)?)?,
     }
     Ok(())
+}
+
+/// Capability arguments go to the plugins that name them among their `capabilities`; those that nobody names would be
+/// lost without a word.
+fn warn_of_unused(list: &NetworkList, rt: &RuntimeConf) {
+    for name in rt.capability_args.keys() {
+        let mut takers = list.plugins.iter().flat_map(|plugin| plugin.capabilities());
+        if !takers.any(|taken| taken == name) {
+            let _ = writeln!(
+                io::stderr(),
+                "cnitool: no plugin of network {:?} takes {name:?} of CAP_ARGS: none has it in \"capabilities\"",
+                list.name
+            );
+        }
+    }
 }
 
 /// A variable that is set and not empty.
