@@ -45,6 +45,12 @@ pub const PTP: &str = r#"{"cniVersion":"1.0.0","name":"routed","plugins":[
  {"type":"firewall"},
  {"type":"portmap","capabilities":{"portMappings":true}}]}"#;
 
+/// An interface on the network of the host's uplink, with addresses of both families there.
+pub const MACVLAN: &str = r#"{"cniVersion":"1.0.0","name":"segment","plugins":[
+ {"type":"macvlan","master":"up0",
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"192.0.2.0/24","rangeStart":"192.0.2.100","gateway":"192.0.2.9"}],
+   [{"subnet":"2001:db8::/64","rangeStart":"2001:db8::100","gateway":"2001:db8::9"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}}]}"#;
+
 /// Port mappings as Nomad passes them: every port for both protocols, keys capitalised.
 #[must_use]
 pub fn nomad_ports(host: u16, container: u16) -> Value {

@@ -131,11 +131,11 @@ impl Kind {
         }
     }
 
-    /// A VLAN of the host's uplink, of which the outside is a member.
+    /// Makes the outside a member of the VLAN.
     ///
     /// # Errors
-    /// When the outside cannot be made one.
-    pub fn vlan(host: &Host) -> Result<Self> {
+    /// When the kernel has no VLANs.
+    pub fn join_vlan(host: &Host) -> Result<()> {
         for command in [
             "link add link eth0 name eth0.5 type vlan id 5",
             "addr add 198.51.100.9/24 dev eth0.5",
@@ -144,6 +144,12 @@ impl Kind {
         ] {
             ip(host.outside(), command)?;
         }
+        Ok(())
+    }
+
+    /// A VLAN of the host's uplink. [`Self::join_vlan`] brings the outside into it.
+    #[must_use]
+    pub fn vlan() -> Self {
         let mut refused = of_master();
         refused.extend([
             (json!({"master": ""}), "\"master\" field is required"),
@@ -153,7 +159,7 @@ impl Kind {
             (json!({"mtu": 1501}), "master MTU(1500)"),
             (json!({"master": "down0"}), "is down"),
         ]);
-        Ok(Self {
+        Self {
             plugin: "vlan",
             keys: json!({"master": UPLINK, "vlanId": VLAN}),
             others: Some(json!({"vlanId": 6})),
@@ -161,7 +167,7 @@ impl Kind {
             has_master: true,
             shares_mac: true,
             refused,
-        })
+        }
     }
 
     /// dummy, which leads nowhere.

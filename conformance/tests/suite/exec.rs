@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 
 use conformance::chain::{Attachment, Network, Runtime};
-use conformance::lists::{MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP, nomad_ports};
+use conformance::lists::{
+    MACVLAN, MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP, nomad_ports,
+};
 
 use super::support::{Lab, OURS, plugins, sandboxed, tool};
 
@@ -125,8 +127,12 @@ sandboxed! {
         run_list(lab, "r", PTP, 0);
     }
 
+    fn a_macvlan_starts_nothing_but_plugins(lab) {
+        run_list(lab, "m", MACVLAN, 0);
+    }
+
     fn nothing_sleeps_on_the_way(lab) {
-        for (number, list) in [NOMAD, MICROVM, TAP, PTP].into_iter().enumerate() {
+        for (number, list) in [NOMAD, MICROVM, TAP, PTP, MACVLAN].into_iter().enumerate() {
             nothing_sleeps(lab, list, &format!("c{number}"));
         }
     }

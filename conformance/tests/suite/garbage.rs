@@ -105,6 +105,16 @@ fn keys() -> [&'static str; 41] {
 fn own_keys(plugin: &str) -> &'static [&'static str] {
     match plugin {
         "tap" => &["mac", "owner", "group", "multiQueue", "selinuxContext"],
+        "macvlan" => &[
+            "master",
+            "mode",
+            "linkInContainer",
+            "bcqueuelen",
+            "dad",
+            "acceptRA",
+        ],
+        "ipvlan" => &["master", "mode", "linkInContainer", "dad", "acceptRA"],
+        "vlan" => &["master", "vlanId", "linkInContainer", "dad", "acceptRA"],
         "bandwidth" => &["ingressRate", "ingressBurst", "egressRate", "egressBurst"],
         "tc-redirect-tap" => &["tap_name", "uid", "gid"],
         _ => &[],
@@ -113,7 +123,7 @@ fn own_keys(plugin: &str) -> &'static [&'static str] {
 
 fn base(plugin: &str) -> Value {
     json!({
-        "cniVersion": "1.1.0", "name": "n", "type": plugin, "bridge": "br0", "isGateway": true,
+        "cniVersion": "1.1.0", "name": "n", "type": plugin, "bridge": "br0", "isGateway": true, "master": "up0",
         "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"},
         "runtimeConfig": {"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]},
         "prevResult": {"cniVersion": "1.1.0", "interfaces": [{"name": "eth0", "sandbox": "/run/netns/c1"}],

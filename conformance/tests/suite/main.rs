@@ -26,6 +26,7 @@ mod firewall;
 mod garbage;
 mod host_local;
 mod interop;
+mod links;
 mod loopback;
 mod macvlan;
 mod nomad;

@@ -124,7 +124,7 @@ fn keys() -> impl Strategy<Value = String> {
 /// A configuration that is good but for what the arbitrary part overwrites.
 fn configurations() -> impl Strategy<Value = Value> {
     (any_json(), any_json(), any_json(), 0_u8..4).prop_map(|(top, ipam, previous, how)| {
-        let mut config = json!({"cniVersion": "1.0.0", "name": "n", "bridge": "br0",
+        let mut config = json!({"cniVersion": "1.0.0", "name": "n", "bridge": "br0", "master": "up0",
             "ipam": {"type": "host-local", "subnet": "10.1.0.0/24", "dataDir": "/run/data"}});
         if let (Value::Object(target), Value::Object(extra)) = (&mut config, &top) {
             target.extend(extra.clone());
@@ -194,6 +194,22 @@ sandboxed! {
 
     fn arbitrary_configurations_of_ptp(lab) {
         arbitrary_configurations(lab, "ptp");
+    }
+
+    fn arbitrary_configurations_of_macvlan(lab) {
+        arbitrary_configurations(lab, "macvlan");
+    }
+
+    fn arbitrary_configurations_of_ipvlan(lab) {
+        arbitrary_configurations(lab, "ipvlan");
+    }
+
+    fn arbitrary_configurations_of_vlan(lab) {
+        arbitrary_configurations(lab, "vlan");
+    }
+
+    fn arbitrary_configurations_of_dummy(lab) {
+        arbitrary_configurations(lab, "dummy");
     }
 
     fn arbitrary_configurations_of_tap(lab) {

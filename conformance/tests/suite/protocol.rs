@@ -7,7 +7,7 @@ use conformance::chain::{Attachment, Verb};
 use conformance::plugin::{Answer, Call, find};
 use serde_json::{Value, json};
 
-use super::support::{OURS, fine, plugins, refused, sandboxed};
+use super::support::{OURS, fine, impossible, plugins, refused, sandboxed};
 
 /// Calls a plugin with exactly this environment.
 fn call(plugin: &str, env: &[(&str, &str)], stdin: &str) -> Answer {
@@ -289,7 +289,10 @@ fn working(plugin: &str, version: &str) -> Value {
     let ipam = json!({"type": "host-local", "subnet": "10.1.0.0/24"});
     match plugin {
         "loopback" => json!({"cniVersion": version, "name": "n", "type": plugin}),
-        "bridge" | "ptp" | "tap" => {
+        "macvlan" | "ipvlan" | "vlan" => {
+            json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam, "master": "up0", "vlanId": 5})
+        }
+        "bridge" | "ptp" | "tap" | "dummy" => {
             json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam})
         }
         "host-local" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
@@ -330,7 +333,7 @@ sandboxed! {
     }
 
     fn a_namespace_that_is_none_is_refused_and_del_of_a_missing_one_is_fine(lab) {
-        for plugin in ["loopback", "bridge", "ptp", "tap"] {
+        for plugin in ["loopback", "bridge", "ptp", "tap", "macvlan", "ipvlan", "vlan", "dummy"] {
             let mut attachment = Attachment::new("c1", std::path::Path::new("/run/netns/missing"));
             let before = lab.snapshot();
             let answer = lab.one("ADD", &working(plugin, "1.0.0"), &attachment);
@@ -391,10 +394,19 @@ sandboxed! {
     }
 
     fn gc_and_status_work_in_the_version_that_has_them(lab) {
+        // What this kernel cannot make is not ready, and says so.
+        let impossible = impossible(lab);
+        let own = Attachment::new("c1", std::path::Path::new(""));
+        for plugin in &impossible {
+            let answer = lab.one("STATUS", &working(plugin, "1.1.0"), &own);
+            assert!(refused(&answer, 50).contains(&format!("no links of kind {plugin}")), "{}", answer.text());
+            fine(&lab.one("GC", &working(plugin, "1.1.0"), &own));
+        }
+        let ready = OURS.into_iter().filter(|plugin| !impossible.contains(plugin));
         let network = conformance::chain::Network {
             name: "n".into(),
             version: "1.1.0".into(),
-            plugins: OURS.map(|plugin| working(plugin, "1.1.0")).into_iter().collect(),
+            plugins: ready.map(|plugin| working(plugin, "1.1.0")).collect(),
         };
         assert!(network.has(Verb::Gc));
         lab.ours.status(&network).unwrap();

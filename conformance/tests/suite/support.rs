@@ -16,10 +16,14 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 11] = [
+pub const OURS: [&str; 15] = [
     "loopback",
     "bridge",
     "ptp",
+    "macvlan",
+    "ipvlan",
+    "vlan",
+    "dummy",
     "tap",
     "host-local",
     "static",
@@ -48,6 +52,27 @@ macro_rules! sandboxed {
     )+};
 }
 pub(crate) use sandboxed;
+
+/// The plugins whose links this kernel has not. Their ADDs are played in the machine with another kernel.
+pub fn impossible(lab: &Lab) -> Vec<&'static str> {
+    let ip = tool("ip", "iproute2");
+    let cases = [
+        ("macvlan", "link up0 name probe0 type macvlan"),
+        ("ipvlan", "link up0 name probe0 type ipvlan"),
+        ("vlan", "link up0 name probe0 type vlan id 9"),
+        ("dummy", "name probe0 type dummy"),
+    ];
+    let lacks = |arguments: &str| {
+        let words = ["link", "add"].into_iter().chain(arguments.split(' '));
+        let made = Command::new(&ip).args(words).output().unwrap();
+        if made.status.success() {
+            lab.rtnl().delete_link("probe0").unwrap();
+        }
+        !made.status.success()
+    };
+    let missing = cases.into_iter().filter(|(_, arguments)| lacks(arguments));
+    missing.map(|(plugin, _)| plugin).collect()
+}
 
 /// A host in a sandbox, and the plugins under test.
 pub struct Lab {

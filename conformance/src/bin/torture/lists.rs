@@ -1,7 +1,7 @@
 //! The networks that are tortured.
 
 use conformance::chain::Network;
-use conformance::lists::{MICROVM, NOMAD, NOMAD_DUAL, PTP, TAP};
+use conformance::lists::{MACVLAN, MICROVM, NOMAD, NOMAD_DUAL, PTP, TAP};
 use conformance::{Error, Result};
 
 /// A network, and what of it stays on the host for the next container.
@@ -40,7 +40,7 @@ const TABLES: &str = r#"{"cniVersion":"1.0.0","name":"tables","plugins":[
  {"type":"portmap","backend":"iptables","capabilities":{"portMappings":true},"snat":true}]}"#;
 
 /// All of them.
-pub const LISTS: [List; 7] = [
+pub const LISTS: [List; 8] = [
     List {
         key: "a",
         title: "the list Nomad has shipped: IPv4, nftables",
@@ -96,6 +96,14 @@ pub const LISTS: [List; 7] = [
         bridge: "",
         iptables: false,
         contained: false,
+    },
+    List {
+        key: "m",
+        title: "macvlan on the uplink; dual stack",
+        text: MACVLAN,
+        bridge: "",
+        iptables: false,
+        contained: true,
     },
 ];
 

@@ -164,7 +164,7 @@ pub fn soaks(choice: &Choice, minutes: f64, seed: Option<u64>) -> Result<Vec<Job
 }
 
 fn has_children(list: &List, plugin: &str) -> bool {
-    ["bridge", "ptp", "tap"].contains(&plugin) || (list.iptables && plugin != "loopback")
+    ["bridge", "ptp", "tap", "macvlan"].contains(&plugin) || (list.iptables && plugin != "loopback")
 }
 
 fn each(choice: &Choice, mut take: impl FnMut(&List, &str, &str)) -> Result<()> {

@@ -25,7 +25,8 @@ fn ipvlan(_: &World) -> Result<Kind> {
 }
 
 fn vlan(world: &World) -> Result<Kind> {
-    Kind::vlan(&world.host)
+    Kind::join_vlan(&world.host)?;
+    Ok(Kind::vlan())
 }
 
 fn dummy(_: &World) -> Result<Kind> {
