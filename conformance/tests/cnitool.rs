@@ -102,7 +102,7 @@ fn add_check_del() {
     let printed = shell.succeeds(&["add", "net", NETNS]);
     assert_eq!(
         printed,
-        "{\n    \"cniVersion\": \"0.4.0\",\n    \"ips\": [\n        {\n            \"version\": \"4\",\n            \"address\": \"10.0.0.2/8\"\n        }\n    ],\n    \"dns\": {}\n}"
+        "{\n    \"cniVersion\": \"0.4.0\",\n    \"ips\": [\n        {\n            \"version\": \"4\",\n            \"address\": \"10.0.0.2/8\"\n        }\n    ],\n    \"dns\": {}\n}\n"
     );
     assert_eq!(shell.stdin("ADD")["runtimeConfig"], json!({"mac": "aa"}));
     assert_eq!(shell.succeeds(&["check", "net", NETNS]), "");
@@ -237,6 +237,13 @@ fn mistakes_at_the_shell() {
         );
     }
     assert!(shell.succeeds(&[]).contains("NETCONFPATH"));
+    for shell_name in ["bash", "zsh", "fish"] {
+        let script = shell.succeeds(&["completion", shell_name]);
+        assert!(
+            script.contains("inspect") && script.contains("cache-dir"),
+            "{script}"
+        );
+    }
     let error = shell.fails(&["add", "other", NETNS]);
     assert!(
         error.contains("no net configuration with name \"other\""),
@@ -264,4 +271,156 @@ fn mistakes_at_the_shell() {
         .with("CNI_PATH", "")
         .fails(&["add", "net", NETNS]);
     assert!(error.contains("no paths provided"), "{error}");
+}
+
+#[test]
+fn a_list_of_what_is_attached() {
+    let shell = Shell::new("1.0.0").with("CAP_ARGS", r#"{"mac": "aa"}"#);
+    shell.succeeds(&["add", "net", "/nonexistent/red"]);
+    shell.succeeds(&["add", "net", "/proc/self/ns/net", "-i", "net1"]);
+    let table = shell.succeeds(&["list"]);
+    let mut lines = table.lines();
+    assert!(
+        lines.next().unwrap().starts_with("NETWORK  CONTAINER"),
+        "{table}"
+    );
+    assert_eq!(lines.count(), 2);
+    assert!(
+        table.contains("10.0.0.2/8") && table.contains("gone   /nonexistent/red"),
+        "{table}"
+    );
+    let one: Value =
+        serde_json::from_str(&shell.succeeds(&["list", "net", "-i", "net1", "--json"])).unwrap();
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    assert_eq!(one[0]["state"], "live");
+    assert_eq!(one[0]["addresses"], json!(["10.0.0.2/8"]));
+    assert_eq!(shell.succeeds(&["list", "other"]).lines().count(), 1);
+}
+
+#[test]
+fn every_verb_answers_in_json() {
+    let shell = Shell::new("1.1.0");
+    let netns = "/proc/self/ns/net";
+    let answer = |arguments: &[&str]| -> Value {
+        let output = shell.run(arguments);
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    };
+    assert_eq!(
+        answer(&["add", "net", netns, "--json"])["ips"][0]["address"],
+        "10.0.0.2/8"
+    );
+    for verb in ["check", "status", "del"] {
+        assert_eq!(
+            answer(&[verb, "net", netns, "--json"]),
+            json!({"ok": true}),
+            "{verb}"
+        );
+    }
+    assert_eq!(answer(&["gc", "net", "--json"]), json!({"ok": true}));
+    assert_eq!(
+        answer(&["reapply", "--json"]),
+        json!({"ok": true, "putBack": 0, "passedOver": []})
+    );
+    assert_eq!(answer(&["list", "--json"]), json!([]));
+    assert_eq!(answer(&["doctor", "--json"])["ok"], true);
+    shell.fail_from_now_on();
+    let failed = answer(&["add", "net", netns, "--json"]);
+    assert_eq!(
+        (&failed["ok"], &failed["code"]),
+        (&json!(false), &json!(11))
+    );
+    assert_eq!(answer(&["inspect", "nobody", "--json"])["ok"], false);
+}
+
+#[test]
+fn progress_is_told_on_request() {
+    let shell = Shell::new("1.1.0");
+    for name in ["a", "b"] {
+        shell.succeeds(&["add", "net", &format!("/nonexistent/{name}")]);
+    }
+    let output = shell.run(&["gc", "net", "--progress"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("1 of 2: cnitool-") && said.contains("2 of 2: cnitool-"),
+        "{said}"
+    );
+}
+
+#[test]
+fn reapply_says_what_was_passed_over_and_why() {
+    let shell = Shell::new("1.0.0");
+    shell.succeeds(&["add", "net", "/nonexistent"]);
+    shell.succeeds(&["add", "net", "/proc/self/ns/net"]);
+    let said = shell.succeeds(&["reapply"]);
+    assert!(
+        said.starts_with("1 attachment put back, 1 passed over\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("eth0 of network net: its network namespace is gone; gc frees"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_plugin_that_is_missing_is_said_once() {
+    let shell = Shell::new("1.0.0");
+    let list = json!({"name": "net", "cniVersion": "1.0.0", "plugins": [
+        {"type": "nowhere"}, {"type": "nor-this"}, {"type": "plugin"}]});
+    fs::write(shell.dir.path().join("net.conflist"), list.to_string()).unwrap();
+    let error = shell.fails(&["add", "net", "/ns/blue"]);
+    assert_eq!(error.matches("failed to find plugin").count(), 1, "{error}");
+    assert!(!error.contains("taking it back"), "{error}");
+}
+
+#[test]
+fn a_name_in_place_of_a_path_is_noticed() {
+    let shell = Shell::new("1.0.0");
+    let said = String::from_utf8(shell.run(&["del", "net", "green"]).stderr).unwrap();
+    assert!(said.contains("/run/netns/green"), "{said}");
+    let said = String::from_utf8(shell.run(&["del", "net", "/ns/green"]).stderr).unwrap();
+    assert_eq!(said, "");
+}
+
+#[test]
+fn a_second_file_of_the_same_network_is_noticed() {
+    let shell = Shell::new("1.0.0");
+    let other = json!({"name": "net", "type": "plugin"}).to_string();
+    fs::write(shell.dir.path().join("99-late.conf"), other).unwrap();
+    let output = shell.run(&["add", "net", "/ns/blue"]);
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("net.conflist")
+            && said.contains("not used: ")
+            && said.contains("99-late.conf"),
+        "{said}"
+    );
+}
+
+#[test]
+fn gc_works_when_the_configuration_is_gone() {
+    let shell = Shell::new("1.1.0");
+    shell.succeeds(&["add", "net", "/nonexistent"]);
+    fs::remove_file(shell.dir.path().join("net.conflist")).unwrap();
+    let output = shell.run(&["gc", "net"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("going on with the configuration of an attachment"),
+        "{said}"
+    );
+    assert_eq!(shell.cached(), 0);
+    let error = shell.fails(&["gc", "net"]);
+    assert!(error.contains("put the file back"), "{error}");
+}
+
+#[test]
+fn a_failed_check_names_reapply() {
+    let shell = Shell::new("1.0.0");
+    shell.succeeds(&["add", "net", "/ns/blue"]);
+    shell.fail_from_now_on();
+    let error = shell.fails(&["check", "net", "/ns/blue"]);
+    assert!(error.contains("cnitool reapply net"), "{error}");
 }

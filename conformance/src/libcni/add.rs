@@ -27,28 +27,43 @@ impl Cni {
         if list.plugins.is_empty() {
             return Ok(None);
         }
-        let outcome = self.run_add(list, rt, version).and_then(|result| {
-            self.cache.write(&key, list.bytes(), rt, &result)?;
-            Ok(result)
-        });
+        let mut reached = 0;
+        let outcome = self
+            .run_add(list, rt, version, &mut reached)
+            .and_then(|result| {
+                self.cache.write(&key, list.bytes(), rt, &result)?;
+                Ok(result)
+            });
         match outcome {
             Ok(result) => Ok(Some(result)),
             Err(cause) if known => Err(cause),
-            Err(cause) => Err(match self.run_del(list, rt, None) {
-                Ok(()) => cause,
-                Err(undo) => Error::NotUndone {
-                    cause: Box::new(cause),
-                    undo: Box::new(undo),
-                },
-            }),
+            Err(cause) => {
+                let undone = self.run_del(list, rt, None);
+                let left = undone.or_else(|undo| undo.without_unfound(list.plugins.get(..reached)));
+                Err(match left {
+                    Ok(()) => cause,
+                    Err(undo) => Error::NotUndone {
+                        cause: Box::new(cause),
+                        undo: Box::new(undo),
+                    },
+                })
+            }
         }
     }
 
-    fn run_add(&self, list: &NetworkList, rt: &RuntimeConf, version: SpecVersion) -> Result<Value> {
+    /// `reached` is the number of plugins that have been executed with success.
+    fn run_add(
+        &self,
+        list: &NetworkList,
+        rt: &RuntimeConf,
+        version: SpecVersion,
+        reached: &mut usize,
+    ) -> Result<Value> {
         let mut result = None;
         for plugin in &list.plugins {
             let request = attachment_request(list, rt, result.as_ref());
             let printed = self.call(Command::Add, plugin, Some(rt), &request)?;
+            *reached += 1;
             result = Some(answer(plugin, &printed, version)?);
         }
         Ok(result.unwrap_or_default())

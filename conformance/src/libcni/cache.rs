@@ -144,6 +144,11 @@ impl Cached {
         })
     }
 
+    /// Whether its network namespace still exists, or may.
+    pub fn may_live(&self) -> bool {
+        super::gc::may_exist(&self.netns)
+    }
+
     /// The attachment as GC lists it.
     pub fn attachment(&self) -> Attachment {
         Attachment {

@@ -7,7 +7,7 @@ use super::find::FindError;
 use super::load::LoadError;
 use cni_types::result::ResultError;
 use cni_types::version::{UnknownVersion, VersionSyntax};
-use cni_types::{CniError, NameError};
+use cni_types::{CniError, NameError, PluginConf};
 
 /// Result of the library's operations.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -41,7 +41,7 @@ pub enum Error {
         source: AnswerError,
     },
     /// ADD failed, and so did taking back what it had done.
-    #[error("{cause}; taking it back failed too: {undo}")]
+    #[error("{cause}{}", undo_text(cause, undo))]
     NotUndone {
         /// Why ADD failed.
         cause: Box<Error>,
@@ -177,6 +177,28 @@ impl Error {
         }
     }
 
+    /// What remains of the errors of a DEL without plugins that could not be found, and had not been executed before
+    /// either: nothing of theirs is left.
+    pub(super) fn without_unfound(self, executed: Option<&[PluginConf]>) -> Result<()> {
+        let errors = match self {
+            Error::Many(errors) => errors,
+            one => vec![one],
+        };
+        let ran = |plugin: &str| {
+            let mut all = executed.into_iter().flatten();
+            all.any(|one| one.plugin_type == plugin)
+        };
+        let left = errors.into_iter().filter(|error| match error {
+            Error::Plugin {
+                plugin,
+                source: CallError::Find(_),
+                ..
+            } => ran(plugin),
+            _ => true,
+        });
+        Error::join(left.collect())
+    }
+
     /// One error for several: nothing, the only one, or all.
     pub(super) fn join(mut errors: Vec<Error>) -> Result<()> {
         match (errors.len(), errors.pop()) {
@@ -187,6 +209,25 @@ impl Error {
                 Err(Error::Many(errors))
             }
         }
+    }
+}
+
+/// What failed while taking back, unless it is the same thing again.
+fn undo_text(cause: &Error, undo: &Error) -> String {
+    let same = |one: &Error| match (cause, one) {
+        (Error::Plugin { source: why, .. }, Error::Plugin { source: again, .. }) => {
+            why.to_string() == again.to_string()
+        }
+        _ => false,
+    };
+    let undo = match undo {
+        Error::Many(errors) if errors.iter().all(same) => None,
+        one if same(one) => None,
+        other => Some(other),
+    };
+    match undo {
+        None => "; taking it back failed for the same reason".to_owned(),
+        Some(undo) => format!("; taking it back failed too: {undo}"),
     }
 }
 

@@ -5,7 +5,7 @@ use super::check::loose_version;
 use super::{Cni, Command, Error, Result, list_request, network_name};
 use cni_types::conf::Request;
 use cni_types::version::LaterCommand;
-use cni_types::{Attachment, NetworkList};
+use cni_types::{Attachment, NetworkList, SpecVersion, code};
 use nix::errno::Errno;
 use nix::sys::statfs::{NSFS_MAGIC, PROC_SUPER_MAGIC, statfs};
 use std::path::Path;
@@ -26,10 +26,13 @@ impl Cni {
             return Ok(());
         }
         let mut errors = Vec::new();
-        for cached in self.cache.attachments()? {
-            if cached.network != network.as_str() || valid.contains(&cached.attachment()) {
-                continue;
-            }
+        let mut stale = self.cache.attachments()?;
+        stale.retain(|cached| {
+            cached.network == network.as_str() && !valid.contains(&cached.attachment())
+        });
+        let of = stale.len();
+        for (done, cached) in stale.into_iter().enumerate() {
+            self.tell(done, of, &cached);
             if let Err(source) = self.del_stale(list, &cached) {
                 errors.push(Error::Stale {
                     id: cached.container_id,
@@ -83,6 +86,25 @@ impl Cni {
             }
         }
         Ok(())
+    }
+
+    /// As [`status`](Self::status), but every plugin is asked whatever the list's version, in the newest version that
+    /// has the question, and every one that could not serve is told.
+    pub fn status_of_all(&self, list: &NetworkList) -> Vec<Error> {
+        let mut newest = list.clone();
+        newest.cni_version = SpecVersion::CURRENT.as_str().to_owned();
+        let asked = list
+            .plugins
+            .iter()
+            .map(|plugin| self.call(Command::Status, plugin, None, &list_request(&newest)));
+        asked
+            .filter_map(Result::err)
+            .filter(|error| {
+                let code = error.cni().map(|error| error.code);
+                // A plugin of an older time knows neither the version nor the command.
+                code != Some(code::INCOMPATIBLE_VERSION) && code != Some(code::INVALID_ENVIRONMENT)
+            })
+            .collect()
     }
 }
 

@@ -40,7 +40,7 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// There is nothing to look at.
-    #[error("no net configurations found in {}", dir.display())]
+    #[error("no net configurations found in {}: put a .conflist there, or name another directory in NETCONFPATH", dir.display())]
     NoneFound {
         /// The directory.
         dir: PathBuf,
@@ -108,19 +108,14 @@ pub fn plugin_from_file(path: &Path) -> Result<PluginConf> {
 ///
 /// [`LoadError::NoneFound`] if there is no file of either kind, else [`LoadError::NotFound`].
 pub fn load(dir: &Path, name: &str) -> Result<NetworkList> {
-    let lists = files(dir, &["conflist"])?;
-    let singles = files(dir, &["conf", "json"])?;
-    if lists.is_empty() && singles.is_empty() {
+    let all = all(dir)?;
+    if all.is_empty() {
         return Err(LoadError::NoneFound {
             dir: dir.to_owned(),
         });
     }
-    let from_list = lists.iter().map(|path| list_from_file(path));
-    let from_single = singles
-        .iter()
-        .map(|path| plugin_from_file(path).map(NetworkList::from_single));
     let mut unusable = Vec::new();
-    for loaded in from_list.chain(from_single) {
+    for (_, loaded) in all {
         match loaded {
             Ok(list) if list.name == name => return Ok(list),
             Ok(_) => {}
@@ -132,6 +127,23 @@ pub fn load(dir: &Path, name: &str) -> Result<NetworkList> {
         dir: dir.to_owned(),
         unusable,
     })
+}
+
+/// Every file of a directory that should hold a network, lists before single configurations, each with what it holds.
+///
+/// # Errors
+///
+/// [`LoadError::Read`] if the directory is there and cannot be read.
+pub fn all(dir: &Path) -> Result<Vec<(PathBuf, Result<NetworkList>)>> {
+    let lists = files(dir, &["conflist"])?.into_iter().map(|path| {
+        let list = list_from_file(&path);
+        (path, list)
+    });
+    let singles = files(dir, &["conf", "json"])?.into_iter().map(|path| {
+        let list = plugin_from_file(&path).map(NetworkList::from_single);
+        (path, list)
+    });
+    Ok(lists.chain(singles).collect())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

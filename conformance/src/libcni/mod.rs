@@ -33,8 +33,8 @@ pub use cache::{Cache, CacheError, Cached, Key};
 pub use error::{CallError, Error, Result};
 pub use exec::RunError;
 pub use find::{FindError, find};
-pub use load::{LoadError, list_from_file, load, plugin_from_file};
-pub use reapply::Reapplied;
+pub use load::{LoadError, all, list_from_file, load, plugin_from_file};
+pub use reapply::{PassedOver, Reapplied};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,20 @@ pub struct Cni {
     cache: Cache,
     deadline: Duration,
     forward_stderr: bool,
+    progress: Option<fn(&Progress<'_>)>,
+}
+
+/// How far an operation on many attachments is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The attachments that are done.
+    pub done: usize,
+    /// All that it is about.
+    pub of: usize,
+    /// The container whose turn is next.
+    pub container_id: &'a str,
+    /// Its interface.
+    pub ifname: &'a str,
 }
 
 /// One attachment, as the runtime asks for it.
@@ -139,6 +153,25 @@ impl Cni {
             cache: Cache::new(Cache::DEFAULT_DIR),
             deadline: DEADLINE,
             forward_stderr: true,
+            progress: None,
+        }
+    }
+
+    /// Calls this before each attachment that GC or a reapply turns to.
+    #[must_use]
+    pub fn on_progress(mut self, tell: fn(&Progress<'_>)) -> Self {
+        self.progress = Some(tell);
+        self
+    }
+
+    fn tell(&self, done: usize, of: usize, next: &Cached) {
+        if let Some(tell) = self.progress {
+            tell(&Progress {
+                done,
+                of,
+                container_id: &next.container_id,
+                ifname: &next.ifname,
+            });
         }
     }
 

@@ -7,13 +7,41 @@ use super::{Cni, Command, Error, Result, attachment_request};
 use cni_types::code;
 
 /// What became of the remembered attachments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reapplied {
     /// Those whose plugins have put everything back.
     pub done: usize,
-    /// Those whose namespace is gone, or whose configuration is not remembered.
-    pub skipped: usize,
+    /// Those that nothing was done for.
+    pub skipped: Vec<PassedOver>,
 }
+
+/// An attachment that nothing was done for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The network.
+    pub network: String,
+    /// The container.
+    pub container_id: String,
+    /// The interface.
+    pub ifname: String,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl PassedOver {
+    fn new(cached: Cached, why: &'static str) -> Self {
+        Self {
+            network: cached.network,
+            container_id: cached.container_id,
+            ifname: cached.ifname,
+            why,
+        }
+    }
+}
+
+const NETNS_GONE: &str = "its network namespace is gone; gc frees what it left";
+const NETNS_UNKNOWN: &str = "its runtime has not remembered its network namespace";
+const NO_CONFIG: &str = "its configuration is not remembered";
 
 impl Cni {
     /// Lets the plugins of every live attachment put back what a reload of the packet filter wiped out: of
@@ -25,17 +53,27 @@ impl Cni {
     pub fn reapply(&self, network: Option<&str>) -> Result<Reapplied> {
         let mut reapplied = Reapplied::default();
         let mut errors = Vec::new();
-        for cached in self.cache.attachments()? {
-            if network.is_some_and(|name| name != cached.network) {
+        let mut all = self.cache.attachments()?;
+        all.retain(|cached| network.is_none_or(|name| name == cached.network));
+        let of = all.len();
+        for (done, cached) in all.into_iter().enumerate() {
+            self.tell(done, of, &cached);
+            if cached.netns.as_os_str().is_empty() {
+                let passed = PassedOver::new(cached, NETNS_UNKNOWN);
+                reapplied.skipped.push(passed);
                 continue;
             }
-            if cached.netns.as_os_str().is_empty() || !may_exist(&cached.netns) {
-                reapplied.skipped += 1;
+            if !may_exist(&cached.netns) {
+                let passed = PassedOver::new(cached, NETNS_GONE);
+                reapplied.skipped.push(passed);
                 continue;
             }
             match self.reapply_one(&cached) {
                 Ok(true) => reapplied.done += 1,
-                Ok(false) => reapplied.skipped += 1,
+                Ok(false) => {
+                    let passed = PassedOver::new(cached, NO_CONFIG);
+                    reapplied.skipped.push(passed);
+                }
                 Err(error) => errors.push(Error::Reapply {
                     id: cached.container_id,
                     ifname: cached.ifname,
@@ -101,7 +139,7 @@ mod tests {
             reapplied,
             Reapplied {
                 done: 1,
-                skipped: 0
+                skipped: Vec::new()
             }
         );
         let stdin = bench.stdin("two", "REAPPLY");
@@ -124,12 +162,7 @@ mod tests {
         rt.netns = "/nonexistent/netns".into();
         bench.cni().add(&list, &rt).unwrap();
         let reapplied = bench.cni().reapply(None).unwrap();
-        assert_eq!(
-            reapplied,
-            Reapplied {
-                done: 0,
-                skipped: 1
-            }
-        );
+        assert_eq!((reapplied.done, reapplied.skipped.len()), (0, 1));
+        assert_eq!(reapplied.skipped[0].why, NETNS_GONE);
     }
 }

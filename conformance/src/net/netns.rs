@@ -62,6 +62,18 @@ impl Netns {
         })
     }
 
+    /// The namespace at a path.
+    ///
+    /// # Errors
+    /// When nothing there can be opened.
+    pub fn open(path: &Path) -> Result<Self> {
+        Ok(Self {
+            file: File::open(path).doing(|| format!("open {}", path.display()))?,
+            path: path.to_owned(),
+            named: false,
+        })
+    }
+
     /// The path to give to a plugin as `CNI_NETNS`.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -44,6 +44,26 @@ impl Snapshot {
         Ok(Self { items })
     }
 
+    /// The nftables ruleset of the calling thread's namespace alone.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn nftables() -> Result<Self> {
+        Ok(Self {
+            items: nft::read()?,
+        })
+    }
+
+    /// The rules of legacy xtables of the calling thread's namespace alone.
+    ///
+    /// # Errors
+    /// When there are some and the tool to read them is not installed.
+    pub fn xtables() -> Result<Self> {
+        Ok(Self {
+            items: xtables::read()?,
+        })
+    }
+
     /// Every item, sorted.
     #[must_use]
     pub fn items(&self) -> &[Item] {

@@ -56,7 +56,7 @@ fn survives(lab: &Lab, list: &str, hosts: &[std::net::IpAddr], reload: impl Fn()
             reapplied,
             Reapplied {
                 done: 2,
-                skipped: 0
+                skipped: Vec::new()
             }
         );
         for rt in &ones {

@@ -125,6 +125,11 @@ impl Plugin for Firewall {
         filter
             .status(backend, Kinds::ADMIT)
             .map_err(not_ready(backend))?;
+        if backend == Backend::Firewalld {
+            filter
+                .require_zone(&request.config.zone())
+                .map_err(not_ready(backend))?;
+        }
         if policy.is_some() {
             let backend = confining(backend);
             filter

@@ -238,6 +238,11 @@ impl Netfilter {
         self.carrier(backend).status(&mut self.context(), kinds)
     }
 
+    /// Fails when firewalld has no zone of this name, or does not answer.
+    pub fn require_zone(&self, zone: &str) -> Result<()> {
+        crate::firewalld::require_zone(zone)
+    }
+
     /// Drops packets for 127.0.0.0/8 that come in on any interface but `lo`. Call it before switching `route_localnet`
     /// on, which would open the host's own loopback services to that link.
     pub fn guard_localnet(&mut self) -> Result<()> {

@@ -148,6 +148,25 @@ impl Carrier for Absent {
     }
 }
 
+/// Fails if firewalld has no zone of this name.
+pub(crate) fn require_zone(zone: &str) -> Result<()> {
+    // Any address would do for the question; this one is for documentation (RFC 5737) and belongs to nobody.
+    let source = Source::new(IpAddr::from([192, 0, 2, 1]), Some(zone));
+    let asked = Bus::open(GREETING)?.call("querySource", &source.zone, &source.text);
+    match asked {
+        Err(Refused::Said(text)) if text.contains("INVALID_ZONE") => Err(Error::Unavailable {
+            what: format!("firewalld's zone {}", source.zone),
+            reason: format!(
+                "there is none of this name; make it (firewall-cmd --permanent --new-zone={}, then --reload) or name \
+                 another in \"firewalldZone\"",
+                source.zone
+            ),
+        }),
+        // ADD will tell what else is wrong, with the address that it is about.
+        _ => Ok(()),
+    }
+}
+
 /// One address in one zone.
 struct Source {
     zone: String,
