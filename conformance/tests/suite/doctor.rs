@@ -111,8 +111,8 @@ sandboxed! {
 
     fn a_drop_in_another_table(_lab) {
         install(&usual());
-        for rest in ["policy drop; }", "policy accept; counter drop; }"] {
-            nft(&format!("table inet site {{ chain fence {{ type filter hook forward priority 10; {rest} }}"));
+        for rest in ["policy drop;", "policy accept; counter drop;"] {
+            nft(&format!("table inet site {{ chain fence {{ type filter hook forward priority 10; {rest} }}; }}"));
             names(&["inet site", "fence", "nft insert rule inet site fence"]);
             nft("delete table inet site");
         }

@@ -52,6 +52,25 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// What to do about it, in a sentence.
+    pub(crate) fn next_step(&self) -> String {
+        match self {
+            Self::Decode(_) => {
+                "correct the type of that key; the page of host-local lists them all".to_owned()
+            }
+            Self::NoIpam => "host-local is no plugin of a list: name it as \"type\" in the \"ipam\" of another".to_owned(),
+            Self::Sets(_) => {
+                "a range is {\"subnet\": \"10.1.2.0/24\"}, with rangeStart, rangeEnd and gateway if you like; \"ranges\" is a \
+                 list of lists of them, one address from each list"
+                    .to_owned()
+            }
+            Self::TooManySets { .. } => "set \"cniVersion\" to 1.0.0, or keep one range set of each family".to_owned(),
+            Self::Requested { .. } => "correct the request of the runtime".to_owned(),
+        }
+    }
+}
+
 /// Where the leases are, and how they are treated. Can be told from any configuration, however broken the rest of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {

@@ -91,7 +91,28 @@ impl PluginError for Error {
                 "DEL attachments that are gone, run GC, or widen the range; each file in {} that has an address for a name holds one",
                 dir.display()
             ),
-            _ => String::new(),
+            Self::Store(Store::Duplicate { owner, .. }) => format!(
+                "if {owner} does not run any more, its DEL or a GC of the network frees the address"
+            ),
+            Self::Store(Store::InUse { .. }) => {
+                "DEL that attachment, or ask for another address".to_owned()
+            }
+            Self::Store(Store::Gateway { .. }) => {
+                "ask for another address, or name another \"gateway\" for the range".to_owned()
+            }
+            Self::Store(Store::NotInRanges(_)) => {
+                "ask for an address inside \"ranges\", one for each range set".to_owned()
+            }
+            Self::Store(Store::Io { path, .. }) | Self::Unwritable(Store::Io { path, .. }) => format!(
+                "see to {} and its file system (ls -ld, df, mount), or name another \"dataDir\"",
+                path.display()
+            ),
+            Self::ResolvConf { .. } => "correct \"resolvConf\", or leave it out".to_owned(),
+            Self::NoLease { .. } | Self::OtherAddresses { .. } => {
+                "the lease was freed or given to another while the container ran; DEL it and ADD it again".to_owned()
+            }
+            Self::Config(error) => error.next_step(),
+            _ => "cnitool doctor shows how the leases stand".to_owned(),
         }
     }
 }

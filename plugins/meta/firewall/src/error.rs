@@ -46,7 +46,8 @@ impl PluginError for Error {
         match self {
             Self::NoPrevResult => "put firewall after a plugin that makes an interface".to_owned(),
             Self::IngressPolicy(_) => "known policies: open, same-bridge, isolated".to_owned(),
-            _ => String::new(),
+            Self::NoBridge => "put firewall after bridge, or leave ingressPolicy out".to_owned(),
+            Self::Netfilter(source) | Self::NotReady { source, .. } => source.next_step(),
         }
     }
 }

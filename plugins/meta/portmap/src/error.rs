@@ -105,7 +105,34 @@ impl PluginError for Error {
     fn details(&self) -> String {
         match self {
             Self::NoPrevResult => "put portmap after a plugin that makes an interface".to_owned(),
-            _ => String::new(),
+            Self::Backend(_) => "known backends: nftables, iptables; without the key the host decides".to_owned(),
+            Self::ForeignOptions { backend, options, .. } => {
+                format!("take {options} out, or another backend than {backend}")
+            }
+            Self::MixedOptions => {
+                "externalSetMarkChain and conditions that begin with - or ! are for iptables, other conditions for nftables: \
+                 keep those of one"
+                    .to_owned()
+            }
+            Self::MarkTwice => "keep one of the two".to_owned(),
+            Self::MarkBit(_) => "the bits 0 to 31 of the packet mark; the reference set's default is 13".to_owned(),
+            Self::Port { key: "hostPort", .. } => {
+                "correct portMappings of the runtime (CAP_ARGS of cnitool)".to_owned()
+            }
+            Self::Port { key, .. } => format!(
+                "correct {key} in portMappings of the runtime (CAP_ARGS of cnitool): the port that the container listens on"
+            ),
+            Self::Protocol(_) => {
+                "correct protocol in portMappings of the runtime (CAP_ARGS of cnitool)".to_owned()
+            }
+            Self::HostIp(_) => {
+                "give an address of this host, or none for all of them".to_owned()
+            }
+            Self::Netfilter(source) | Self::NotReady { source, .. } => source.next_step(),
+            Self::Netlink(error) => error.next_step(),
+            Self::RouteLocalnet(interface) => format!(
+                "cnitool reapply switches it on again, and so does sysctl -w net.ipv4.conf.{interface}.route_localnet=1"
+            ),
         }
     }
 }

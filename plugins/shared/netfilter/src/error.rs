@@ -114,6 +114,29 @@ impl Error {
         }
     }
 
+    /// What to do about it, in a sentence; empty where the text says it or nobody knows.
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::PortTaken { holder, .. } => format!(
+                "if that container does not run any more, cnitool gc {} frees its ports",
+                holder.network
+            ),
+            Self::PortRepeated { .. } => "take one of the two out of portMappings".to_owned(),
+            Self::Unavailable { .. } => {
+                "see to what is missing, or name another backend in the configuration (nftables, iptables)".to_owned()
+            }
+            Self::Busy { .. } => "try again later".to_owned(),
+            Self::Invalid { .. } => "correct the configuration".to_owned(),
+            Self::Missing { .. } => {
+                "if a reload of the packet filter took it, cnitool reapply puts it back".to_owned()
+            }
+            Self::Kernel { .. } | Self::Malformed { .. } | Self::Io { .. } | Self::Child { .. } => {
+                "cnitool doctor looks at the host's packet filter; CNI_LOG=stderr:debug shows the messages".to_owned()
+            }
+            Self::Several(errors) => errors.first().map(Self::next_step).unwrap_or_default(),
+        }
+    }
+
     /// Joins errors of steps that were all tried: `Ok` for none, the error itself for one.
     pub fn join(mut errors: Vec<Self>) -> Result<()> {
         match errors.len() {

@@ -133,6 +133,34 @@ pub enum Error {
 }
 
 impl Error {
+    /// What to do about it, in a sentence.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::NetnsGone { .. } => {
+                "give the path of a namespace that exists; those of ip netns are below /run/netns".to_owned()
+            }
+            Self::NotNetns { .. } => {
+                "give the path of a network namespace, such as /run/netns/blue or /proc/PID/ns/net".to_owned()
+            }
+            Self::BadName { .. } => {
+                "give a name of at most 15 bytes, without / : and blanks".to_owned()
+            }
+            Self::BadMac { .. } => "give six bytes, as 02:00:00:00:00:01".to_owned(),
+            Self::Duplicate { .. } => {
+                "find the station with that address (ip neigh), or take the address out of the range".to_owned()
+            }
+            Self::NoVlanFiltering { .. } => {
+                "boot a kernel that has it, or leave vlan and vlanTrunk out".to_owned()
+            }
+            Self::Timeout { .. } | Self::Restless { .. } => "try again later".to_owned(),
+            error if matches!(error.errno(), Some(Errno::EPERM | Errno::EACCES)) => {
+                "run it with CAP_NET_ADMIN in that namespace, as root as a rule".to_owned()
+            }
+            _ => "cnitool doctor looks at the host; CNI_LOG=stderr:debug shows the messages to the kernel".to_owned(),
+        }
+    }
+
     /// Whether the thing acted on does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
