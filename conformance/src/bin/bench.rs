@@ -54,15 +54,22 @@ enum What {
     },
 }
 
-const PLUGINS: [&str; 9] = [
+/// Each plugin whose start-up is measured.
+const PLUGINS: &[&str] = &[
     "loopback",
     "bridge",
     "ptp",
+    "macvlan",
+    "ipvlan",
+    "vlan",
+    "dummy",
+    "tap",
     "host-local",
     "static",
     "bandwidth",
     "firewall",
     "portmap",
+    "tc-redirect-tap",
     "tuning",
 ];
 
@@ -156,7 +163,7 @@ fn compare(options: &Options) -> Result<()> {
     }
     println!("{}", list_table(&rows));
     eprintln!("start-up ...");
-    let (empty, plugins) = start_up(&PLUGINS, &ours, &options.reference, options.rounds * 20)?;
+    let (empty, plugins) = start_up(PLUGINS, &ours, &options.reference, options.rounds * 20)?;
     println!("{}", start_up_table(empty, &plugins));
     Ok(())
 }
