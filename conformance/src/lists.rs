@@ -25,10 +25,15 @@ pub const OPERATOR: &str = r#"{"name":"test","cniVersion":"0.4.0","plugins":[
 pub const MESOS: &str = r#"{"cniVersion":"0.2.0","name":"mesos-net","type":"bridge","bridge":"mesos-cni0","isGateway":true,"ipMasq":true,"vlanId":5,
  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/16","rangeStart":"10.10.0.10","rangeEnd":"10.10.0.250"}]],"routes":[{"dst":"0.0.0.0/0"}]}}"#;
 
-/// The list of a driver for microVMs, with limits of its own.
+/// The list of a driver for microVMs: a routed pair, whose end in the container gives way to a tap.
 pub const MICROVM: &str = r#"{"cniVersion":"1.0.0","name":"fcnet","plugins":[
- {"type":"bridge","bridge":"fc0","isGateway":true,"ipMasq":true,
-  "ipam":{"type":"host-local","subnet":"192.168.127.0/24","resolvConf":"/etc/resolv.conf","routes":[{"dst":"0.0.0.0/0"}]}},
+ {"type":"ptp","ipMasq":true,"ipam":{"type":"host-local","subnet":"192.168.127.0/24","resolvConf":"/etc/resolv.conf"}},
+ {"type":"firewall"},
+ {"type":"tc-redirect-tap"}]}"#;
+
+/// The same with limits.
+pub const LIMITED_MICROVM: &str = r#"{"cniVersion":"1.0.0","name":"fcnet","plugins":[
+ {"type":"ptp","ipMasq":true,"ipam":{"type":"host-local","subnet":"192.168.127.0/24","resolvConf":"/etc/resolv.conf"}},
  {"type":"firewall"},
  {"type":"bandwidth","ingressRate":80000000,"ingressBurst":8000000,"egressRate":80000000,"egressBurst":8000000},
  {"type":"tc-redirect-tap"}]}"#;

@@ -5,7 +5,7 @@ use std::fs;
 
 use conformance::chain::{Attachment, Network, Runtime};
 use conformance::lists::{
-    MACVLAN, MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP, nomad_ports,
+    LIMITED_MICROVM, MACVLAN, MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP, nomad_ports,
 };
 
 use super::support::{Lab, OURS, plugins, sandboxed, tool};
@@ -117,6 +117,7 @@ sandboxed! {
 
     fn a_microvm_starts_nothing_but_plugins(lab) {
         run_list(lab, "v", MICROVM, 0);
+        run_list(lab, "w", LIMITED_MICROVM, 0);
     }
 
     fn a_tap_starts_nothing_but_plugins(lab) {
@@ -132,7 +133,7 @@ sandboxed! {
     }
 
     fn nothing_sleeps_on_the_way(lab) {
-        for (number, list) in [NOMAD, MICROVM, TAP, PTP, MACVLAN].into_iter().enumerate() {
+        for (number, list) in [NOMAD, LIMITED_MICROVM, TAP, PTP, MACVLAN].into_iter().enumerate() {
             nothing_sleeps(lab, list, &format!("c{number}"));
         }
     }

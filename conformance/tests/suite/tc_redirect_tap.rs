@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use conformance::chain::{Attachment, Network};
 use conformance::facts::{addresses, interfaces};
+use conformance::lists::{LIMITED_MICROVM, MICROVM};
 use conformance::net::{Netns, OUTSIDE_V4, Rtnl};
 use conformance::probe::{BRIEFLY, PATIENCE, ping};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ fn list(version: &str, extra: &Value) -> Network {
         .unwrap()
         .extend(extra.as_object().unwrap().clone());
     network(&json!({"cniVersion": version, "name": "fcnet", "plugins": [
-        {"type": "bridge", "bridge": "fc0", "isGateway": true, "ipMasq": true,
+        {"type": "ptp", "ipMasq": true,
          "ipam": {"type": "host-local", "subnet": "10.66.0.0/24", "resolvConf": "/etc/resolv.conf",
                   "routes": [{"dst": "0.0.0.0/0"}]}},
         {"type": "firewall"},
@@ -115,11 +116,15 @@ sandboxed! {
             let tap = rtnl.link("tap0").unwrap().facts;
             assert_ne!(machine.mac, tap.mac);
             assert_eq!((tap.kind.as_str(), tap.up, tap.mtu), ("tun", true, 1500));
-            assert_eq!(interfaces(&result)[3].mac, tap.mac);
+            let listed = interfaces(&result);
+            let names: Vec<_> = listed.iter().skip(1).map(|one| one.name.as_str()).collect();
+            assert_eq!(names, ["eth0", "tap0", "tap0"], "behind the host's end: {result}");
+            assert_eq!(listed[2].mac, tap.mac);
 
             let mut guest = machine.start(&netns);
             let gateway = guest.resolve(machine.gateway, PATIENCE).expect("the gateway answers");
-            assert_eq!(gateway, lab.rtnl().link("fc0").unwrap().facts.mac.parse::<netlink::MacAddr>().unwrap().octets());
+            let host_end = lab.rtnl().link(&listed[0].name).unwrap().facts;
+            assert_eq!(gateway, host_end.mac.parse::<netlink::MacAddr>().unwrap().octets());
             assert!(guest.ping(machine.gateway, machine.gateway, PATIENCE));
             assert!(guest.ping(machine.gateway, outside(), PATIENCE), "masqueraded, and through the firewall");
             lab.check(&list, &attachment);
@@ -140,9 +145,43 @@ sandboxed! {
             assert!(rtnl.links().unwrap().iter().all(|link| link.name == "lo"));
             drop(netns);
             let left = before.diff(&lab.snapshot());
-            let bridge = left.added.iter().any(|item| item.to_string().contains("vm-c"));
-            assert!(!bridge, "{left}");
+            let mentioned = left.added.iter().any(|item| item.to_string().contains("vm-c"));
+            let links = left.added.iter().any(|item| item.to_string().starts_with("link"));
+            assert!(!mentioned && !links, "{left}");
         }
+    }
+
+    fn the_list_of_a_microvm_driver_as_it_stands(lab) {
+        for (name, text) in [("c1", MICROVM), ("c2", LIMITED_MICROVM)] {
+            let list = Network::parse(text).unwrap();
+            let (netns, mut attachment) = attach(lab, name);
+            let result = lab.add(&list, &mut attachment);
+            assert_eq!(result["dns"]["nameservers"][0], "192.0.2.53");
+            let machine = Machine::from(&result, &attachment.container_id);
+            let mut guest = machine.start(&netns);
+            assert!(guest.ping(machine.gateway, machine.gateway, PATIENCE));
+            assert!(guest.ping(machine.gateway, outside(), PATIENCE));
+            lab.check(&list, &attachment);
+            lab.del(&list, &attachment);
+            assert!(lab.snapshot().mentioning(&attachment.container_id).is_empty());
+        }
+    }
+
+    fn it_stands_behind_a_bridge_too(lab) {
+        let (netns, mut attachment) = attach(lab, "c1");
+        let mut list = list("1.0.0", &json!({}));
+        for (key, value) in [("type", json!("bridge")), ("bridge", json!("fc0")), ("isGateway", json!(true))] {
+            list.plugins[0][key] = value;
+        }
+        let result = lab.add(&list, &mut attachment);
+        let machine = Machine::from(&result, &attachment.container_id);
+        let mut guest = machine.start(&netns);
+        let gateway = guest.resolve(machine.gateway, PATIENCE).expect("the gateway answers");
+        assert_eq!(gateway, lab.rtnl().link("fc0").unwrap().facts.mac.parse::<netlink::MacAddr>().unwrap().octets());
+        assert!(guest.ping(machine.gateway, outside(), PATIENCE));
+        lab.check(&list, &attachment);
+        lab.del(&list, &attachment);
+        assert!(lab.snapshot().mentioning("vm-c1").is_empty());
     }
 
     fn it_may_stand_before_the_firewall(lab) {
