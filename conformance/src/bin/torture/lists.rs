@@ -39,8 +39,31 @@ const TABLES: &str = r#"{"cniVersion":"1.0.0","name":"tables","plugins":[
  {"type":"firewall","backend":"iptables","ingressPolicy":"isolated"},
  {"type":"portmap","backend":"iptables","capabilities":{"portMappings":true},"snat":true}]}"#;
 
+/// The same addresses as the other plugins have that sit on the uplink.
+const IPVLAN: &str = r#"{"cniVersion":"1.0.0","name":"shared","plugins":[
+ {"type":"ipvlan","master":"up0",
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"192.0.2.0/24","rangeStart":"192.0.2.100","gateway":"192.0.2.9"}],
+   [{"subnet":"2001:db8::/64","rangeStart":"2001:db8::100","gateway":"2001:db8::9"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}}]}"#;
+
+/// A VLAN of the uplink, in which nobody else is.
+const VLAN: &str = r#"{"cniVersion":"1.0.0","name":"tagged","plugins":[
+ {"type":"vlan","master":"up0","vlanId":5,"mtu":1400,
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.94.0.0/24"}],[{"subnet":"fd00:94::/64"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}}]}"#;
+
+/// An interface that only holds addresses.
+const DUMMY: &str = r#"{"cniVersion":"1.0.0","name":"nowhere","plugins":[
+ {"type":"dummy","ipam":{"type":"host-local","ranges":[[{"subnet":"10.93.0.0/24"}],[{"subnet":"fd00:93::/64"}]]}}]}"#;
+
+/// Addresses that are in the configuration.
+const FIXED: &str = r#"{"cniVersion":"1.0.0","name":"fixed","plugins":[
+ {"type":"tap","ipam":{"type":"static","addresses":[{"address":"10.92.0.2/24"},{"address":"fd00:92::2/64"}],
+  "routes":[{"dst":"10.91.0.0/16","gw":"10.92.0.1"}]}}]}"#;
+
+/// Plugins whose kinds of links many kernels lack. Their lists are played only where they are asked for by name.
+pub const RARE: [&str; 3] = ["ipvlan", "vlan", "dummy"];
+
 /// All of them.
-pub const LISTS: [List; 8] = [
+pub const LISTS: [List; 12] = [
     List {
         key: "a",
         title: "the list Nomad has shipped: IPv4, nftables",
@@ -105,6 +128,38 @@ pub const LISTS: [List; 8] = [
         iptables: false,
         contained: true,
     },
+    List {
+        key: "f",
+        title: "a tap with addresses of the configuration",
+        text: FIXED,
+        bridge: "",
+        iptables: false,
+        contained: true,
+    },
+    List {
+        key: "i",
+        title: "ipvlan on the uplink; dual stack",
+        text: IPVLAN,
+        bridge: "",
+        iptables: false,
+        contained: true,
+    },
+    List {
+        key: "l",
+        title: "a VLAN of the uplink; dual stack",
+        text: VLAN,
+        bridge: "",
+        iptables: false,
+        contained: true,
+    },
+    List {
+        key: "d",
+        title: "an interface that leads nowhere; dual stack",
+        text: DUMMY,
+        bridge: "",
+        iptables: false,
+        contained: true,
+    },
 ];
 
 impl List {
@@ -128,6 +183,20 @@ impl List {
         let network = self.network()?;
         let types = network.plugins.iter();
         Ok(types.map(|plugin| type_of(plugin).to_owned()).collect())
+    }
+
+    /// The plugin of it whose links many kernels lack.
+    pub fn rare(&self) -> Option<&'static str> {
+        let plugins = self.plugins().unwrap_or_default();
+        let found = plugins
+            .iter()
+            .find_map(|plugin| RARE.iter().find(|rare| *rare == plugin));
+        found.copied()
+    }
+
+    /// Whether only one container can be attached at a time: a VLAN of a master is one interface.
+    pub fn is_for_one(&self) -> bool {
+        self.rare() == Some("vlan")
     }
 }
 

@@ -77,7 +77,7 @@ enum Command {
 /// What to torture.
 #[derive(Args, Clone)]
 pub struct Choice {
-    /// Only these lists
+    /// Only these lists [default: all that any kernel can play]
     #[arg(long = "list", value_name = "LIST", value_parser = LISTS.map(|list| list.key))]
     lists: Vec<String>,
     /// Only these plugins
@@ -103,7 +103,8 @@ pub struct Choice {
 impl Choice {
     fn lists(&self) -> Result<Vec<List>> {
         if self.lists.is_empty() {
-            return Ok(LISTS.to_vec());
+            let common = LISTS.into_iter().filter(|list| list.rare().is_none());
+            return Ok(common.collect());
         }
         self.lists.iter().map(|key| List::named(key)).collect()
     }

@@ -15,7 +15,7 @@ use crate::Choice;
 use crate::build;
 use crate::fail;
 use crate::kill::{self, Tally};
-use crate::lists::List;
+use crate::lists::{List, RARE};
 use crate::soak;
 use crate::world::World;
 
@@ -91,7 +91,12 @@ impl Job {
 pub fn kills(choice: &Choice) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
     each(choice, |list, plugin, verb| {
-        for (first, all) in [(false, true), (false, false), (true, true)] {
+        let lines: &[(bool, bool)] = if list.is_for_one() {
+            &[(true, true), (true, false)]
+        } else {
+            &[(false, true), (false, false), (true, true)]
+        };
+        for &(first, all) in lines {
             // Only a plugin with children can leave one behind.
             if !all && !has_children(list, plugin) {
                 continue;
@@ -121,7 +126,10 @@ pub fn failures(choice: &Choice) -> Result<Vec<Job>> {
             if way == fail::Way::Child && !has_children(list, plugin) {
                 continue;
             }
-            for first in [false, true] {
+            for first in [false, true]
+                .into_iter()
+                .filter(|first| *first || !list.is_for_one())
+            {
                 let row = fail::Row {
                     plugin: plugin.to_owned(),
                     verb: verb.to_owned(),
@@ -164,7 +172,8 @@ pub fn soaks(choice: &Choice, minutes: f64, seed: Option<u64>) -> Result<Vec<Job
 }
 
 fn has_children(list: &List, plugin: &str) -> bool {
-    ["bridge", "ptp", "tap", "macvlan"].contains(&plugin) || (list.iptables && plugin != "loopback")
+    let asks_ipam = ["bridge", "ptp", "tap", "macvlan"].contains(&plugin) || RARE.contains(&plugin);
+    asks_ipam || (list.iptables && plugin != "loopback")
 }
 
 fn each(choice: &Choice, mut take: impl FnMut(&List, &str, &str)) -> Result<()> {

@@ -10,14 +10,11 @@ use nix::kmod::{ModuleInitFlags, finit_module};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
 
-use crate::checks;
+use crate::jobs;
 use crate::report::Report;
 
 /// The second serial line: the first is the kernel's.
 const OUTPUT: &str = "/dev/ttyS1";
-
-/// The lists of the demo, each of them a check.
-const DEMO_LISTS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Never returns in a machine: it ends by a restart, which QEMU was told to take for the end.
 pub fn first_process() -> ExitCode {
@@ -39,24 +36,25 @@ fn run() -> Result<()> {
         .doing(|| format!("open {OUTPUT}"))?;
     let mut report = Report::new(output);
     report.line(&format!("Linux {}", kernel_release()?))?;
-    let words = selection()?;
-    let chosen =
-        |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    for check in checks::all().filter(|check| chosen(check.name)) {
-        report.check(
-            check.name,
-            &["/bin/sandbox", "/bin/vm-guest", "--check", check.name],
-        )?;
-    }
-    for list in DEMO_LISTS {
-        let name = format!("demo_{list}");
-        if chosen(&name) {
-            report.check(&name, &["/bin/demo", "--plugins", "/opt/cni/bin", list])?;
-        }
+    let orders = fs::read_to_string("/proc/cmdline").doing(|| "read the kernel's command line")?;
+    let every = order(&orders, "every").unwrap_or("1");
+    let words: Vec<&str> = order(&orders, "select")
+        .unwrap_or_default()
+        .split(',')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let jobs = jobs::all(every);
+    let (chosen, others): (Vec<_>, Vec<_>) = jobs
+        .iter()
+        .partition(|job| words.is_empty() || words.iter().any(|word| job.name.contains(word)));
+    for job in chosen {
+        report.check(&job.name, &job.command, job.shown)?;
     }
     for program in files("/tests")? {
         report.program(&program)?;
     }
+    let others: Vec<&str> = others.iter().map(|job| job.name.as_str()).collect();
+    report.skip(&others)?;
     report.summary()
 }
 
@@ -102,16 +100,9 @@ fn kernel_release() -> Result<String> {
         .to_owned())
 }
 
-/// The words behind `ferrule.select=` on the kernel's command line.
-fn selection() -> Result<Vec<String>> {
-    let line = fs::read_to_string("/proc/cmdline").doing(|| "read the kernel's command line")?;
-    let words = line
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("ferrule.select="))
-        .unwrap_or_default();
-    Ok(words
-        .split(',')
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect())
+/// What stands behind `ferrule.KEY=` on the kernel's command line.
+fn order<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    line.split_whitespace()
+        .filter_map(|word| word.strip_prefix("ferrule."))
+        .find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
 }

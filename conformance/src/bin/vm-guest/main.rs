@@ -1,10 +1,12 @@
 //! What runs inside the machine of `vm`: its first process, and each check.
 //!
 //! As the first process it gets the machine ready, runs every selected check in a sandbox of its own, prints one line for
-//! each, and a last one `N passed, N failed`, and switches the machine off. With `--check NAME` it is that check.
+//! each, and a last one `N passed, N failed, N skipped`, and switches the machine off. With `--check NAME` it is that check.
 
 mod boot;
 mod checks;
+mod jobs;
+mod libtest;
 mod report;
 mod vlans;
 

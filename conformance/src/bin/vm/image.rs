@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use conformance::Result;
 use conformance::chain::{find_tool, standard_path};
 use conformance::error::Context;
+use conformance::{Error, Result};
 
 use crate::Options;
 use crate::cpio::Archive;
@@ -15,12 +15,12 @@ use crate::kernel::{Kernel, read_module};
 use crate::tools::{Programs, output, test_programs};
 
 /// Our binaries that are no plugins but needed in there.
-const OWN: &[&str] = &["demo", "sandbox", "vm-guest"];
+const OWN: &[&str] = &["demo", "sandbox", "torture", "vm-guest"];
 
 /// Binaries beside the plugins that have no business in there.
-const NOT_PLUGINS: &[&str] = &["bench", "cnitool", "conformance", "vm"];
+const NOT_PLUGINS: &[&str] = &["bench", "cnitool", "floor", "noop", "peak", "vm"];
 
-/// Tools of this machine that plugins, the demo and tests call. What is not here is not there either.
+/// Tools of this machine that plugins, the demo and tests call.
 const TOOLS: &[&str] = &[
     "cat",
     "chmod",
@@ -200,6 +200,7 @@ impl Tree {
     }
 
     fn tools(&mut self) -> Result<()> {
+        let mut missing = Vec::new();
         let tables = ["iptables", "ip6tables"];
         let tables = tables
             .iter()
@@ -207,8 +208,16 @@ impl Tree {
         for tool in TOOLS.iter().map(|tool| (*tool).to_owned()).chain(tables) {
             match find_tool(&tool, &standard_path()) {
                 Some(program) => self.tool(&tool, &program)?,
-                None => eprintln!("{tool} is not on this machine, so it is not in there"),
+                None => missing.push(tool),
             }
+        }
+        if !missing.is_empty() {
+            return Err(Error::Missing {
+                what: format!(
+                    "on this machine, to put it into the other one: {}",
+                    missing.join(", ")
+                ),
+            });
         }
         for file in TABLES_OF_NAMES {
             if Path::new(file).is_file() {
@@ -232,12 +241,9 @@ impl Tree {
         Ok(())
     }
 
-    /// The files of a directory of this machine, if it is here.
+    /// The files of a directory of this machine.
     fn directory_of_files(&mut self, directory: &str) -> Result<()> {
-        let Ok(files) = fs::read_dir(directory) else {
-            return Ok(());
-        };
-        for file in files {
+        for file in fs::read_dir(directory).doing(|| format!("list {directory}"))? {
             self.copy(&file.doing(|| format!("list {directory}"))?.path())?;
         }
         Ok(())

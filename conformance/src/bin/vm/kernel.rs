@@ -1,6 +1,6 @@
 //! A kernel of Debian's and its modules, unpacked beside our own build and installed nowhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,12 +57,15 @@ impl Kernel {
         }
         let image = entry(&place.join("boot"), |name| name.starts_with("vmlinuz-"))?;
         let tree = entry(&module_root(&place), |_| true)?;
-        let mut all = BTreeMap::new();
-        collect(&tree, &mut all)?;
+        let mut supply = Supply {
+            files: BTreeMap::new(),
+            built_in: built_in(&tree)?,
+        };
+        collect(&tree, &mut supply.files)?;
         let mut modules = Vec::new();
         for pattern in MODULES {
-            for name in matching(pattern, &all) {
-                resolve(&name, &all, &mut modules)?;
+            for name in supply.matching(pattern)? {
+                supply.resolve(&name, &mut modules)?;
             }
         }
         Ok(Self { image, modules })
@@ -129,31 +132,62 @@ fn collect(directory: &Path, all: &mut BTreeMap<String, PathBuf>) -> Result<()> 
     Ok(())
 }
 
-/// The names a pattern stands for.
-fn matching(pattern: &str, all: &BTreeMap<String, PathBuf>) -> Vec<String> {
-    match pattern.strip_suffix('*') {
-        Some(start) => all
-            .keys()
-            .filter(|name| name.starts_with(start))
-            .cloned()
-            .collect(),
-        None => vec![pattern.to_owned()],
+/// The names of what is no module because the kernel itself has it.
+fn built_in(tree: &Path) -> Result<BTreeSet<String>> {
+    let list = tree.join("modules.builtin");
+    let text = fs::read_to_string(&list).doing(|| format!("read {}", list.display()))?;
+    let names = text.lines().filter_map(|line| {
+        let name = Path::new(line).file_stem()?.to_str()?;
+        Some(name.replace('-', "_"))
+    });
+    Ok(names.collect())
+}
+
+/// What a kernel has.
+struct Supply {
+    /// Modules by their names.
+    files: BTreeMap<String, PathBuf>,
+    /// What needs no module.
+    built_in: BTreeSet<String>,
+}
+
+impl Supply {
+    /// The names a pattern stands for, at least one.
+    fn matching(&self, pattern: &str) -> Result<Vec<String>> {
+        let Some(start) = pattern.strip_suffix('*') else {
+            return Ok(vec![pattern.to_owned()]);
+        };
+        let names = self.files.keys().filter(|name| name.starts_with(start));
+        let names: Vec<String> = names.cloned().collect();
+        if names.is_empty() {
+            return Err(missing(pattern));
+        }
+        Ok(names)
+    }
+
+    /// Puts a module behind those it needs.
+    fn resolve(&self, name: &str, order: &mut Vec<PathBuf>) -> Result<()> {
+        let name = name.replace('-', "_");
+        let Some(path) = self.files.get(&name) else {
+            let there = self.built_in.contains(&name);
+            return if there { Ok(()) } else { Err(missing(&name)) };
+        };
+        if order.contains(path) {
+            return Ok(());
+        }
+        for needed in needs(&read_module(path)?) {
+            self.resolve(&needed, order)?;
+        }
+        order.push(path.clone());
+        Ok(())
     }
 }
 
-/// Puts a module behind those it needs. One that is not there may be built into the kernel.
-fn resolve(name: &str, all: &BTreeMap<String, PathBuf>, order: &mut Vec<PathBuf>) -> Result<()> {
-    let Some(path) = all.get(&name.replace('-', "_")) else {
-        return Ok(());
-    };
-    if order.contains(path) {
-        return Ok(());
+/// Checks that need it would have to be skipped.
+fn missing(module: &str) -> Error {
+    Error::Missing {
+        what: format!("the module {module} in the kernel's package"),
     }
-    for needed in needs(&read_module(path)?) {
-        resolve(&needed, all, order)?;
-    }
-    order.push(path.clone());
-    Ok(())
 }
 
 /// The module as the kernel loads it.

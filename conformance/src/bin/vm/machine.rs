@@ -19,13 +19,14 @@ const QEMU: &str = "qemu-system-x86_64";
 pub struct Summary {
     pub passed: u32,
     pub failed: u32,
+    pub skipped: u32,
 }
 
 /// Boots, shows the guest's report and gives its summary; none if the guest did not get that far.
 pub fn boot(
     kernel: &Kernel,
     image: &Path,
-    words: &str,
+    orders: &str,
     log: &Path,
     limit: Duration,
 ) -> Result<Option<Summary>> {
@@ -50,9 +51,7 @@ pub fn boot(
         .arg("-initrd")
         .arg(image)
         .arg("-append")
-        .arg(format!(
-            "console=ttyS0 panic=-1 loglevel=6 ferrule.select={words}"
-        ))
+        .arg(format!("console=ttyS0 panic=-1 loglevel=6 {orders}"))
         .arg("-serial")
         .arg(format!("file:{}", log.display()))
         .args(["-serial", "stdio"])
@@ -100,13 +99,15 @@ pub fn boot(
     Ok(summary)
 }
 
-/// Reads `N passed, N failed`.
+/// Reads `N passed, N failed, N skipped`.
 fn read_summary(line: &str) -> Option<Summary> {
-    let (passed, failed) = line.split_once(" passed, ")?;
-    let failed = failed.strip_suffix(" failed")?;
+    let (passed, rest) = line.split_once(" passed, ")?;
+    let (failed, rest) = rest.split_once(" failed, ")?;
+    let skipped = rest.strip_suffix(" skipped")?;
     Some(Summary {
         passed: passed.parse().ok()?,
         failed: failed.parse().ok()?,
+        skipped: skipped.parse().ok()?,
     })
 }
 
@@ -117,17 +118,19 @@ mod tests {
     #[test]
     fn only_the_last_line_is_a_summary() {
         assert_eq!(
-            read_summary("12 passed, 3 failed"),
+            read_summary("12 passed, 3 failed, 0 skipped"),
             Some(Summary {
                 passed: 12,
-                failed: 3
+                failed: 3,
+                skipped: 0
             })
         );
         for line in [
             "",
             "passed",
             "12 passed",
-            "x passed, 3 failed",
+            "12 passed, 3 failed",
+            "x passed, 3 failed, 0 skipped",
             "test result: ok. 3 passed; 0 failed; 0 ignored",
         ] {
             assert_eq!(read_summary(line), None, "{line}");

@@ -7,7 +7,7 @@ use conformance::plugin::{Answer, Call, find};
 use conformance::probe::{PATIENCE, ping};
 use serde_json::{Value, json};
 
-use super::world::{World, equal, holds};
+use super::world::{World, equal, holds, parse};
 
 const PLUGINS: &str = "/opt/cni/bin";
 
@@ -53,10 +53,16 @@ pub fn mesos() -> Result<()> {
             "dns": {},
         });
         equal("result", &answer.json(), &Some(expected))?;
+        // What the keys of other plugins ask for is not made.
+        holds("no bridge", world.host.rtnl().link("cni0").is_err())?;
         // The gateway, and somewhere behind it.
         ping(&netns, parse("10.10.0.1")?, PATIENCE)?;
         ping(&netns, OUTSIDE_V4, PATIENCE)?;
         drop(netns);
+        if round > 0 {
+            // The agent may have lost the route that named the interface.
+            world.host.rtnl().delete_routes_to(parse("0.0.0.0/0")?)?;
+        }
         as_mesos("DEL", &path)?;
         as_mesos("DEL", &path)?;
         as_mesos("DEL", "")?;
@@ -203,13 +209,4 @@ pub fn address_taken() -> Result<()> {
     good(&world, "DEL", &config, &first)?;
     good(&world, "ADD", &config, &second)?;
     good(&world, "DEL", &config, &second).map(drop)
-}
-
-fn parse<T: std::str::FromStr>(text: &str) -> Result<T>
-where
-    T::Err: std::fmt::Display,
-{
-    text.parse().map_err(|error| Error::Malformed {
-        what: format!("{text}: {error}"),
-    })
 }

@@ -87,4 +87,8 @@ pub const OWN: &[Check] = &[
         name: "dummy_beside_one_of_the_host",
         run: super::vlan_link::dummy_of_the_host,
     },
+    Check {
+        name: "dummy_is_reached",
+        run: super::vlan_link::dummy_is_reached,
+    },
 ];

@@ -2,11 +2,13 @@
 
 use conformance::chain::Attachment;
 use conformance::error::{Error, Result};
+use conformance::facts::addresses;
 use conformance::net::{Netns, Rtnl, UPLINK};
 use conformance::plugin::Answer;
+use conformance::probe::{BRIEFLY, PATIENCE, ping};
 use serde_json::{Value, json};
 
-use super::world::{World, equal, holds};
+use super::world::{World, equal, fails, holds, parse};
 
 fn call(world: &World, verb: &str, config: &Value, attachment: &Attachment) -> Result<Answer> {
     let plugin = config.get("type").and_then(Value::as_str);
@@ -87,4 +89,40 @@ pub fn dummy_of_the_host() -> Result<()> {
     )?;
     good(&world, "DEL", &config, &attachment)?;
     holds("the host's stays", world.host.rtnl().link("eth0").is_ok())
+}
+
+/// Who has a way into the container reaches the addresses that a dummy holds there, which is what it is for.
+pub fn dummy_is_reached() -> Result<()> {
+    let world = World::new()?;
+    let (netns, attachment) = attach(&world, "c1")?;
+    let (near, far) = (world.host.rtnl(), Rtnl::open(&netns)?);
+    near.add_veth("way0", &netns, "way1")?;
+    far.set_up("way1")?;
+    near.set_up("way0")?;
+    for (v4, v6, end, link) in [
+        ("10.30.0.1/24", "fd00:30::1/64", near, "way0"),
+        ("10.30.0.2/24", "fd00:30::2/64", &far, "way1"),
+    ] {
+        end.add_address(link, parse(v4)?)?;
+        end.add_address(link, parse(v6)?)?;
+    }
+    near.add_route(parse("10.9.0.0/24")?, parse("10.30.0.2")?)?;
+    near.add_route(parse("fd00:9::/64")?, parse("fd00:30::2")?)?;
+    let config = json!({"cniVersion": "1.0.0", "name": "net", "type": "dummy", "ipam": {"type": "host-local",
+        "ranges": [[{"subnet": "10.9.0.0/24"}], [{"subnet": "fd00:9::/64"}]]}});
+    let attachment = attachment.ifname("dum0");
+    let answer = good(&world, "ADD", &config, &attachment)?;
+    let held = addresses(&answer.json().unwrap_or_default());
+    equal("addresses", &held.len(), &2)?;
+    for one in &held {
+        ping(world.host.netns(), one.address.ip(), PATIENCE)?;
+    }
+    good(&world, "DEL", &config, &attachment)?;
+    for one in &held {
+        fails(
+            "a ping after DEL",
+            ping(world.host.netns(), one.address.ip(), BRIEFLY),
+        )?;
+    }
+    Ok(())
 }

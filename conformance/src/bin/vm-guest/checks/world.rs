@@ -120,3 +120,13 @@ pub fn fails<T>(what: &str, result: Result<T>) -> Result<Error> {
         Err(error) => Ok(error),
     }
 }
+
+/// Reads an address or a network.
+pub fn parse<T: std::str::FromStr>(text: &str) -> Result<T>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error| Error::Malformed {
+        what: format!("{text}: {error}"),
+    })
+}
