@@ -29,8 +29,9 @@ pub use intent::{Intent, Kinds, MarkStyle, Policy, Protocol, PublishedPort, Snat
 pub use netfilter::{ApplyOptions, Backend, Hints, Netfilter};
 pub use owner::{Holder, Owner, hex_digest, network_hash};
 
-/// The conntrack mark bit that every connection to a published port carries.
+/// The conntrack mark bit of every connection to a published port, and, where the iptables backend admits containers,
+/// of those that they open.
 ///
 /// An iptables FORWARD chain with policy DROP can accept exactly these connections with
 /// `-m conntrack --ctstate DNAT -m connmark --mark 0x20000000/0x20000000`.
-pub const PUBLISHED_MARK: u32 = 0x2000_0000;
+pub const ADMITTED_MARK: u32 = 0x2000_0000;

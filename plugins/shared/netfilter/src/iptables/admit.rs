@@ -6,10 +6,10 @@ use std::net::IpAddr;
 
 use super::family::Family;
 use super::names::{
-    ADMIN_COMMENT, FORWARD_CHAIN, FORWARD_COMMENT, ISOLATION_STAGE_1, PUBLISHED_COMMENT,
+    ADMIN_COMMENT, FORWARD_CHAIN, FORWARD_COMMENT, ISOLATION_STAGE_1, KNOWN_COMMENT,
 };
 use super::plan::{Place, Plan};
-use super::rule::{Marked, Rule, Target, state};
+use super::rule::{Marked, Rule, Stored, Target, state};
 use super::script::FILTER;
 use crate::error::Result;
 use crate::owner::{Owner, network_hash};
@@ -36,6 +36,13 @@ pub(crate) fn apply(plan: &mut Plan<'_, '_>, wanted: &[Wanted], connmark: bool) 
     plan.ensure_rule(FILTER, FORWARD, place, forward_jump(), |rule| {
         rule.jumps_to(FORWARD_CHAIN)
     })?;
+    if connmark {
+        let known = known();
+        let place = after_admin(plan)?;
+        plan.ensure_rule(FILTER, FORWARD_CHAIN, place, known.clone(), |rule| {
+            rule.same_but_comment(&known)
+        })?;
+    }
     for want in wanted {
         let chain = &want.admin_chain;
         plan.ensure_rule(
@@ -44,16 +51,6 @@ pub(crate) fn apply(plan: &mut Plan<'_, '_>, wanted: &[Wanted], connmark: bool) 
             Place::First,
             admin_jump(chain),
             |rule| rule.jumps_to(chain),
-        )?;
-    }
-    if connmark {
-        let published = published();
-        plan.ensure_rule(
-            FILTER,
-            FORWARD_CHAIN,
-            Place::Last,
-            published.clone(),
-            |rule| rule.same_but_comment(&published),
         )?;
     }
     for rule in wanted.iter().flat_map(|want| address_rules(want.address)) {
@@ -73,8 +70,10 @@ pub(crate) fn words(wanted: &[Wanted]) -> Vec<Vec<u8>> {
             .iter()
             .map(|want| want.admin_chain.clone().into_bytes()),
     );
-    // Not the comment, which releases differ in.
+    // Not its comment, which releases differ in.
     words.push(b"connmark".to_vec());
+    // Jumps to other administrators' chains.
+    words.push(ADMIN_COMMENT.as_bytes().to_vec());
     words
 }
 
@@ -104,6 +103,15 @@ fn after_isolation(plan: &mut Plan<'_, '_>) -> Result<Place> {
         .iter()
         .position(|stored| stored.rule.jumps_to(ISOLATION_STAGE_1));
     Ok(isolation.map_or(Place::First, |index| Place::At(index + 2)))
+}
+
+/// The administrator's word comes before anything is accepted.
+fn after_admin(plan: &mut Plan<'_, '_>) -> Result<Place> {
+    let rules = plan.rules(FILTER, FORWARD_CHAIN)?;
+    let is_jump = |stored: &Stored| matches!(stored.rule.target, Target::Jump(_));
+    let last = rules.iter().rposition(is_jump);
+    // Jumps that are still to come are put first, and so before this.
+    Ok(last.map_or(Place::First, |index| Place::At(index + 2)))
 }
 
 /// Everything a verification looks for, with the chain it must be in.
@@ -146,19 +154,17 @@ fn admin_jump(chain: &str) -> Rule {
     Rule::jump(chain).comment(ADMIN_COMMENT)
 }
 
-/// Lets new connections to published ports pass under a policy of DROP: those that were translated on this host
-/// and carry the mark that publishing puts on them. One rule for all containers, so there is nothing that a
-/// deletion by the reference set would leave behind.
-fn published() -> Rule {
+/// Accepts what belongs to a connection with the mark: one that was opened to a published port, or by a container that
+/// is admitted. So published ports pass under a policy of DROP, and no packet walks through the rules of all
+/// containers to its own. One rule for all, so there is nothing that a deletion by the reference set would leave behind.
+fn known() -> Rule {
     let mark = Marked {
-        value: crate::PUBLISHED_MARK,
-        mask: crate::PUBLISHED_MARK,
+        value: crate::ADMITTED_MARK,
+        mask: crate::ADMITTED_MARK,
     };
-    let rule = Rule::to(Target::Accept).comment(PUBLISHED_COMMENT);
     Rule {
-        states: state::DNAT,
         connmark: Some(mark),
-        ..rule
+        ..Rule::to(Target::Accept).comment(KNOWN_COMMENT)
     }
 }
 

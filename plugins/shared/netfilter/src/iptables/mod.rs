@@ -52,6 +52,7 @@ use crate::intent::{Intent, Kinds};
 use crate::lock::Lock;
 use crate::netfilter::{ApplyOptions, Hints};
 use crate::nfnl::Socket;
+use crate::nft;
 use crate::owner::{Holder, Owner};
 
 /// The backend's lock.
@@ -93,7 +94,15 @@ impl Carrier for Iptables {
             // The rules work; whoever writes next tries again to say whose they are.
             context.warnings.push(error.to_string());
         }
-        added.map(drop)
+        added?;
+        let known = nft::know(context, owner, &admitted, options);
+        if let Err(error) = known {
+            // They pass all the same, only not by the shortest way.
+            context
+                .warnings
+                .push(format!("packets meet one rule after another: {error}"));
+        }
+        Ok(())
     }
 
     fn remove(

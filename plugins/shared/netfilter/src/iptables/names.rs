@@ -27,8 +27,8 @@ pub(crate) const HOSTPORT_SNAT: &str = "CNI-HOSTPORT-SNAT";
 pub(crate) const FORWARD_COMMENT: &str = "CNI firewall plugin rules";
 /// Comment of the jump to the administrator's chain.
 pub(crate) const ADMIN_COMMENT: &str = "CNI firewall plugin admin overrides";
-/// Comment of the rule that lets published connections pass.
-pub(crate) const PUBLISHED_COMMENT: &str = "CNI firewall plugin published ports";
+/// Comment of the rule that accepts connections with our mark.
+pub(crate) const KNOWN_COMMENT: &str = "CNI firewall plugin known connections";
 /// Comment of the isolation rules that all bridges share.
 pub(crate) const ISOLATION_SHARED_COMMENT: &str =
     "CNI firewall plugin rules (ingressPolicy: same-bridge|isolated)";

@@ -4,6 +4,8 @@
 //! 20 ms, against some 0.1 ms for one that goes through. Whatever changes between looking and writing makes the kernel
 //! refuse, and we look again.
 
+use std::net::IpAddr;
+
 use super::attempt::{Attempt, Deletions};
 use super::claims::{self, Displaced};
 use super::entry::Slot;
@@ -32,19 +34,27 @@ pub(super) fn apply(
         plan: Plan::of(owner, intents)?,
         options,
     };
-    let what = format!("write the {} rules of {owner}", wish.kinds);
-    let mut attempt = Attempt::in_turn(options.timeout);
-    loop {
-        let step = wish.compose(context.socket, &attempt)?;
-        match context.socket.commit(step.batch) {
-            Ok(()) => {
-                context.warnings.extend(step.losers);
-                remove::drop_idle_chains(context.socket, step.idle);
-                return Ok(());
-            }
-            Err(refusal) => attempt.learn(refusal, &what, &step.deletions)?,
-        }
-    }
+    let losers = wish.fulfil(context)?;
+    context.warnings.extend(losers);
+    Ok(())
+}
+
+/// Marks the connections that the owner's addresses open, so that a backend whose rules are lists knows them by one
+/// rule at the top. They count as [`Kinds::ADMIT`] when it comes to removal.
+pub(crate) fn know(
+    context: &mut Context<'_>,
+    owner: &Owner,
+    addresses: &[IpAddr],
+    options: &ApplyOptions<'_>,
+) -> Result<()> {
+    let wish = Wish {
+        owner,
+        kinds: Kinds::ADMIT,
+        plan: Plan::knowing(addresses)?,
+        options,
+    };
+    // Who had the address before loses nothing that it could miss.
+    wish.fulfil(context).map(drop)
 }
 
 /// What is wanted, and for whom.
@@ -75,6 +85,22 @@ struct Look {
 }
 
 impl Wish<'_> {
+    /// Whom it took something from is given, in words.
+    fn fulfil(&self, context: &mut Context<'_>) -> Result<Vec<String>> {
+        let what = format!("write the {} rules of {}", self.kinds, self.owner);
+        let mut attempt = Attempt::in_turn(self.options.timeout);
+        loop {
+            let step = self.compose(context.socket, &attempt)?;
+            match context.socket.commit(step.batch) {
+                Ok(()) => {
+                    remove::drop_idle_chains(context.socket, step.idle);
+                    return Ok(step.losers);
+                }
+                Err(refusal) => attempt.learn(refusal, &what, &step.deletions)?,
+            }
+        }
+    }
+
     fn compose(&self, socket: &mut Socket, attempt: &Attempt) -> Result<Step> {
         let generation = socket.generation()?;
         let Look {

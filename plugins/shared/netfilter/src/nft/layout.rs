@@ -4,7 +4,7 @@ use super::chain::{ChainSpec, RuleSpec};
 use super::expr::{self, Part, ct_key, meta_key, reg};
 use super::matches::{self, Ip};
 use super::sets::{SetId, TABLE};
-use crate::PUBLISHED_MARK;
+use crate::ADMITTED_MARK;
 use crate::error::Result;
 use crate::nfnl::consts::{flag, hook, msg, table, verdict};
 use crate::nfnl::{Batch, Family, Request, Socket, udata_with_comment};
@@ -89,13 +89,7 @@ fn inet_chains() -> Vec<ChainSpec> {
             postrouting_rules(),
         ),
         // Before the usual filter priority, so that other tables' FORWARD chains see the mark.
-        ChainSpec::base(
-            "published",
-            "filter",
-            hook::FORWARD,
-            -5,
-            [Ip::V4, Ip::V6].map(published_rule).to_vec(),
-        ),
+        ChainSpec::base("published", "filter", hook::FORWARD, -5, marking_rules()),
         ChainSpec::base("forward", "filter", hook::FORWARD, 0, forward_rules()),
     ]
 }
@@ -195,27 +189,37 @@ fn postrouting_rules() -> Vec<RuleSpec> {
     ]
 }
 
-/// New connections that were forwarded to a published port get the mark.
-fn published_rule(ip: Ip) -> RuleSpec {
-    let set = if ip == Ip::V4 {
-        SetId::Published4
-    } else {
-        SetId::Published6
+/// New connections that were forwarded to a published port get the mark, and those that come from an address which
+/// another backend admits.
+fn marking_rules() -> Vec<RuleSpec> {
+    let is_new = || matches::ct_bits(ct_key::STATE, expr::STATE_NEW);
+    let published = |ip, set: SetId| {
+        let lookup = vec![expr::lookup(set.name(), false)];
+        let to = matches::load_forwarded(ip);
+        RuleSpec::of([is_new(), matches::dnated(), to, lookup, set_mark()])
     };
-    RuleSpec::of([
-        matches::ct_bits(ct_key::STATE, expr::STATE_NEW),
-        matches::dnated(),
-        matches::load_forwarded(ip),
-        vec![
-            expr::lookup(set.name(), false),
-            expr::ct(ct_key::MARK, reg::R1),
-            expr::bitwise(
-                &(!PUBLISHED_MARK).to_ne_bytes(),
-                &PUBLISHED_MARK.to_ne_bytes(),
-            ),
-            expr::ct_set_mark(),
-        ],
-    ])
+    let known = |ip: Ip, set: SetId| {
+        let from = matches::address_in(ip, ip.saddr(), set.name());
+        RuleSpec::of([is_new(), from, set_mark()])
+    };
+    vec![
+        published(Ip::V4, SetId::Published4),
+        published(Ip::V6, SetId::Published6),
+        known(Ip::V4, SetId::Known4),
+        known(Ip::V6, SetId::Known6),
+    ]
+}
+
+/// `ct mark set ct mark or 0x20000000`
+fn set_mark() -> Vec<expr::Expr> {
+    vec![
+        expr::ct(ct_key::MARK, reg::R1),
+        expr::bitwise(
+            &(!ADMITTED_MARK).to_ne_bytes(),
+            &ADMITTED_MARK.to_ne_bytes(),
+        ),
+        expr::ct_set_mark(),
+    ]
 }
 
 fn forward_rules() -> Vec<RuleSpec> {
@@ -248,7 +252,7 @@ fn forward_rules() -> Vec<RuleSpec> {
         to(Ip::V6, SetId::Admit6),
         RuleSpec::of([
             matches::dnated(),
-            matches::ct_bits(ct_key::MARK, PUBLISHED_MARK),
+            matches::ct_bits(ct_key::MARK, ADMITTED_MARK),
             accept(),
         ]),
     ]

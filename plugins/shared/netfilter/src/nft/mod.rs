@@ -26,6 +26,7 @@ mod status;
 mod subnet;
 mod verify;
 
+pub(crate) use apply::know;
 pub(crate) use contest::contest;
 pub(crate) use localnet::guard as guard_localnet;
 pub(crate) use masqueraded::{addresses as masqueraded, holder as masquerader};

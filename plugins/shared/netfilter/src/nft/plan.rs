@@ -93,6 +93,20 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Marks the connections that these addresses open, for a backend that admits them.
+    pub fn knowing(addresses: &[IpAddr]) -> Result<Self> {
+        let mut plan = Self::default();
+        for address in addresses {
+            let set = match address {
+                IpAddr::V4(_) => SetId::Known4,
+                IpAddr::V6(_) => SetId::Known6,
+            };
+            let entry = Entry::new(set, Key::address(*address), None);
+            plan.add(Kinds::ADMIT, entry, None)?;
+        }
+        Ok(plan)
+    }
+
     /// All elements that carry the owner.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.parts.iter().flat_map(|part| &part.entries)

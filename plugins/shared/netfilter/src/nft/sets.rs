@@ -88,10 +88,12 @@ pub(crate) enum SetId {
     PublishIf6 = 23,
     PublishThen4 = 24,
     PublishThen6 = 25,
+    Known4 = 26,
+    Known6 = 27,
 }
 
 impl SetId {
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Owners,
         Self::Masquerade4,
         Self::Masquerade6,
@@ -116,6 +118,8 @@ impl SetId {
         Self::PublishIf6,
         Self::PublishThen4,
         Self::PublishThen6,
+        Self::Known4,
+        Self::Known6,
     ];
 
     /// The number in owners' records.
@@ -149,7 +153,7 @@ impl SetId {
             Self::PublishIf4 | Self::PublishIf6 | Self::PublishThen4 | Self::PublishThen6 => {
                 Some(Kinds::PUBLISH)
             }
-            Self::Admit4 | Self::Admit6 => Some(Kinds::ADMIT),
+            Self::Admit4 | Self::Admit6 | Self::Known4 | Self::Known6 => Some(Kinds::ADMIT),
             Self::Confined | Self::Isolated => Some(Kinds::CONFINE),
             Self::Guarded | Self::Allowed => Some(Kinds::GUARD_MAC),
             Self::Owners | Self::Policed | Self::Confine | Self::Isolate => None,
@@ -185,6 +189,8 @@ impl SetId {
             Self::Published6 => ("published6", &[Proto, Port, Ip6], Nothing),
             Self::Admit4 => ("admit4", &[Ip4], Nothing),
             Self::Admit6 => ("admit6", &[Ip6], Nothing),
+            Self::Known4 => ("known4", &[Ip4], Nothing),
+            Self::Known6 => ("known6", &[Ip6], Nothing),
             Self::Policed => ("policed", &[Name], Nothing),
             Self::Confine => ("confine", &[Name], Verdict),
             Self::Isolate => ("isolate", &[Name], Verdict),

@@ -10,16 +10,16 @@ fn wanted() -> [Intent; 2] {
     [admit("10.88.0.2"), admit("fd00::2")]
 }
 
-fn without_published(tool: &str) -> String {
+fn without_known(tool: &str) -> String {
     save(tool, "filter")
         .lines()
-        .filter(|line| !line.contains("published ports"))
+        .filter(|line| !line.contains("known connections"))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
 sandboxed! {
-    /// But for the rule for published ports, we write what the reference set writes.
+    /// But for the rule for connections that are known, we write what the reference set writes.
     fn rules_look_like_the_reference_sets() {
         sh("ip netns add c1");
         let config = reference::chained("firewall", "n", &BOTH, "");
@@ -28,7 +28,7 @@ sandboxed! {
         sh("for t in iptables ip6tables; do $t -F; $t -X; done");
         let owner = owner("n", "c1", "eth0");
         apply(&owner, &wanted()).unwrap();
-        assert_eq!([without_published("iptables"), without_published("ip6tables")], theirs);
+        assert_eq!([without_known("iptables"), without_known("ip6tables")], theirs);
         verify(&owner, &wanted()).unwrap();
         reference::plugin("firewall", "CHECK", "c1", &config);
     }
@@ -139,6 +139,21 @@ sandboxed! {
         assert!(now.contains(&"-A NOMAD-ADMIN -s 192.0.2.1/32 -j DROP".to_owned()));
         let forward: Vec<_> = now.iter().filter(|rule| rule.starts_with("-A CNI-FORWARD")).collect();
         assert!(forward[0].ends_with("CNI-ADMIN") && forward[1].ends_with("NOMAD-ADMIN"), "{forward:?}");
+        assert!(forward[2].contains("known connections"), "{forward:?}");
+    }
+
+    /// Where the reference set was first, known connections are put behind its administrator's chain, before its containers.
+    fn known_connections_come_behind_what_the_administrator_says() {
+        sh("ip netns add c1");
+        let config = reference::chained("firewall", "n", &BOTH, "");
+        reference::plugin("firewall", "ADD", "c1", &config);
+        let intent = Intent::Admit { address: "10.88.0.3".parse().unwrap(), admin_chain: "NOMAD-ADMIN".into(), zone: None };
+        apply(&owner("n", "c2", "eth0"), &[intent]).unwrap();
+        let now = rules("iptables", "filter");
+        let forward: Vec<_> = now.iter().filter(|rule| rule.starts_with("-A CNI-FORWARD")).collect();
+        let is = ["-j NOMAD-ADMIN", "-j CNI-ADMIN", "known connections", "10.88.0.2", "10.88.0.2", "10.88.0.3", "10.88.0.3"];
+        assert_eq!(forward.len(), is.len(), "{forward:?}");
+        assert!(is.iter().zip(&forward).all(|(is, rule)| rule.contains(is)), "{forward:?}");
     }
 
     /// Verification notices each lost piece, and makes nothing by itself.
@@ -147,7 +162,7 @@ sandboxed! {
         assert!(matches!(verify(&owner, &wanted()), Err(Error::Missing { .. })));
         assert_eq!(sh("nft list ruleset"), "");
         apply(&owner, &wanted()).unwrap();
-        for rule in rules("iptables", "filter").iter().filter(|rule| !rule.contains("published")) {
+        for rule in rules("iptables", "filter").iter().filter(|rule| !rule.contains("known connections")) {
             sh(&format!("iptables -D {}", rule.strip_prefix("-A ").unwrap()));
             assert!(matches!(verify(&owner, &wanted()), Err(Error::Missing { .. })), "{rule}");
             apply(&owner, &wanted()).unwrap();

@@ -128,6 +128,33 @@ sandboxed! {
         assert_eq!(ask_from("box", "192.0.2.1:8080").as_deref(), Some("10.88.0.1"));
     }
 
+    /// What belongs to a connection of the container, its first packet included, is accepted at the top: it never meets
+    /// the rules of single containers, of which there may be thousands.
+    fn connections_of_the_container_are_known_at_once() {
+        network();
+        apply(&owner("n", "c", "eth0"), &everything()).unwrap();
+        within("client", || UdpSocket::bind("[::]:90").unwrap()).join().unwrap();
+        for (tool, to) in [("iptables", "192.0.2.2:90"), ("ip6tables", "[2001:db8::2]:90")] {
+            within("box", move || {
+                let any = if to.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+                let socket = UdpSocket::bind(any).unwrap();
+                (0..5).for_each(|_| drop(socket.send_to(b"?", to).unwrap()));
+            })
+            .join()
+            .unwrap();
+            let counted = sh(&format!("{tool} -S CNI-FORWARD -v"));
+            let rules = counted.lines().filter(|line| line.ends_with("-j ACCEPT"));
+            let (known, single): (Vec<_>, Vec<_>) = rules.partition(|line| line.contains("known"));
+            let packets = |line: &&str| -> usize {
+                let count = line.split(" -c ").nth(1).and_then(|rest| rest.split(' ').next());
+                count.unwrap().parse().unwrap()
+            };
+            assert!(known.len() == 1 && packets(&known[0]) >= 5, "{counted}");
+            // The kernel does not track neighbour discovery.
+            assert!(single.len() == 2 && single.iter().map(packets).sum::<usize>() < 5, "{counted}");
+        }
+    }
+
     /// The container reaches the outside under the host's address, and no more when it is gone.
     fn leaves_masqueraded() {
         network();

@@ -9,7 +9,7 @@ use crate::iptables::names::{
 };
 use crate::iptables::plan::Place;
 use crate::iptables::rule::{Marked, Match, Rule, Target};
-use crate::{Owner, PUBLISHED_MARK, Snat};
+use crate::{ADMITTED_MARK, Owner, Snat};
 
 /// The rules that masquerade packets with a bit of the mark: where each is, and where a new one goes.
 pub(super) fn mark_rules(bit: u8) -> [(&'static str, Place, Rule); 3] {
@@ -81,8 +81,8 @@ pub(super) fn port_rules(
     }
     if connmark {
         let published = Marked {
-            value: PUBLISHED_MARK,
-            mask: PUBLISHED_MARK,
+            value: ADMITTED_MARK,
+            mask: ADMITTED_MARK,
         };
         rules.push(matching(Target::Connmark(published)).comment(&owner.comment()));
     }
