@@ -4,6 +4,7 @@ use conformance::chain::{Attachment, Network, Runtime};
 use conformance::facts::addresses;
 use conformance::net::HOST_V4;
 use conformance::probe::Transport;
+use conformance::snapshot::Item;
 use serde_json::{Value, json};
 
 use super::support::{
@@ -12,7 +13,11 @@ use super::support::{
 
 /// A list in which both kinds leave the same objects: leases, and rules of iptables.
 fn list() -> Network {
-    network(&json!({"cniVersion": "0.4.0", "name": "mixed", "plugins": [
+    list_of("0.4.0")
+}
+
+fn list_of(version: &str) -> Network {
+    network(&json!({"cniVersion": version, "name": "mixed", "plugins": [
         {"type": "bridge", "bridge": "br0", "isGateway": true, "ipMasq": true, "ipMasqBackend": "iptables",
          "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.77.0.0/24"}], [{"subnet": "fd00:77::/64"}]],
                   "routes": [{"dst": "0.0.0.0/0"}]}},
@@ -25,7 +30,8 @@ fn ports() -> Value {
     json!([{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}, {"hostPort": 5353, "containerPort": 53, "protocol": "udp"}])
 }
 
-/// ADD by one, traffic, DEL by the other; nothing stays.
+/// ADD by one, traffic, DEL by the other; nothing stays, but that the reference set does not know where we note whose
+/// connections to mark. GC does.
 fn across(lab: &Lab, name: &str, maker: &Runtime, remover: &Runtime) {
     let list = list();
     let netns = lab.container(name);
@@ -40,6 +46,14 @@ fn across(lab: &Lab, name: &str, maker: &Runtime, remover: &Runtime) {
     }
     remover
         .del(&list, &attachment)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let noted = lab.snapshot();
+    let noted = noted.mentioning(&id);
+    let is_note =
+        |item: &&Item| matches!(item, Item::Element { set, .. } if set.starts_with("known"));
+    assert!(noted.iter().all(is_note), "{noted:?}");
+    lab.ours
+        .gc(&list_of("1.1.0"), Some(&[]))
         .unwrap_or_else(|error| panic!("{error}"));
     let after = lab.snapshot();
     for address in addresses(&result) {
