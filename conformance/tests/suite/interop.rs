@@ -49,8 +49,7 @@ fn across(lab: &Lab, name: &str, maker: &Runtime, remover: &Runtime) {
         .unwrap_or_else(|error| panic!("{error}"));
     let noted = lab.snapshot();
     let noted = noted.mentioning(&id);
-    let is_note =
-        |item: &&Item| matches!(item, Item::Element { set, .. } if set.starts_with("known"));
+    let is_note = |item: &&Item| matches!(item, Item::Element { set, .. } if set.starts_with("known") || set == "owners");
     assert!(noted.iter().all(is_note), "{noted:?}");
     lab.ours
         .gc(&list_of("1.1.0"), Some(&[]))
