@@ -26,6 +26,7 @@ mod findings;
 mod firewall;
 mod firewalld;
 mod garbage;
+mod host_device;
 mod host_local;
 mod interop;
 mod links;

@@ -2,6 +2,7 @@
 
 mod first;
 mod hairpin;
+mod hardware;
 mod ipvlan;
 mod isolation;
 mod links;
@@ -20,9 +21,27 @@ pub struct Check {
     pub run: fn() -> Result<()>,
 }
 
+/// Those that are not in a sandbox: the machine itself is the host.
+pub const OF_THE_MACHINE: &[Check] = &[
+    Check {
+        name: "hardware_goes_in_and_comes_back",
+        run: hardware::goes_in_and_comes_back,
+    },
+    Check {
+        name: "hardware_outlives_its_container",
+        run: hardware::outlives_its_container,
+    },
+    Check {
+        name: "hardware_failed_add_gives_it_back",
+        run: hardware::failed_add_gives_it_back,
+    },
+];
+
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    [BRIDGE, links::LINKS, links::OWN].into_iter().flatten()
+    [BRIDGE, links::LINKS, links::OWN, OF_THE_MACHINE]
+        .into_iter()
+        .flatten()
 }
 
 /// Those of bridges and what hangs on them.
