@@ -370,16 +370,35 @@ fn decode(value: &Value) -> Option<Cached> {
     if file.kind != KIND || !named {
         return None;
     }
+    let netns = match file.netns.as_str() {
+        "" => sandbox(&file.result, &file.if_name),
+        netns => netns.into(),
+    };
     Some(Cached {
         network: file.network_name,
         container_id: file.container_id,
         ifname: file.if_name,
-        netns: file.netns.into(),
+        netns,
         config: STANDARD.decode(file.config).unwrap_or_default(),
         args: file.cni_args,
         capability_args: file.capability_args,
         result: file.result,
     })
+}
+
+/// Where the result says that the interface is: releases of the Go library before 1.3, which
+/// containerd and podman have had for years, do not remember the namespace itself. Empty if it does not say.
+fn sandbox(result: &Value, ifname: &str) -> PathBuf {
+    let interfaces = result.get("interfaces").and_then(Value::as_array);
+    let text = |one: &Value, key: &str| one.get(key).and_then(Value::as_str).map(PathBuf::from);
+    let mut named = interfaces
+        .into_iter()
+        .flatten()
+        .filter(|one| text(one, "name") == Some(ifname.into()))
+        .filter_map(|one| text(one, "sandbox"))
+        // A virtual machine's id can stand there, too.
+        .filter(|path| path.is_absolute());
+    named.next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -443,6 +462,22 @@ mod tests {
         assert_eq!(cached.capability_args["mac"], "aa");
         assert_eq!(cached.result, json!({"cniVersion": "0.4.0"}));
         assert_eq!(cached.netns, PathBuf::new());
+    }
+
+    #[test]
+    fn the_namespace_that_an_early_library_left_out_is_in_the_result() {
+        for (ifname, sandbox, netns) in [
+            ("eth0", "/proc/77/ns/net", "/proc/77/ns/net"),
+            ("eth0", "4af6d2b0", ""),
+            ("eth0", "", ""),
+            ("eth1", "/proc/77/ns/net", ""),
+        ] {
+            let result = json!({"interfaces": [
+                {"name": "br0"}, {"name": "eth0", "sandbox": sandbox}]});
+            let value = json!({"kind": KIND, "containerId": "c1", "ifName": ifname,
+                "networkName": "net", "result": result});
+            assert_eq!(decode(&value).unwrap().netns, PathBuf::from(netns));
+        }
     }
 
     #[test]
