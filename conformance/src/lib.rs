@@ -13,7 +13,8 @@
 //! * [`bench`]: what lists cost;
 //! * [`demo`]: lists played with real packets, for a person to read;
 //! * [`single`]: what a plugin that makes one link must do, on whatever kernel;
-//! * [`lists`]: the network lists that real runtimes ship.
+//! * [`lists`]: the network lists that real runtimes ship;
+//! * [`transcript`]: what real runtimes send to plugins, recorded and played again.
 
 pub mod bench;
 pub mod chain;
@@ -28,6 +29,7 @@ pub mod probe;
 pub mod sandbox;
 pub mod single;
 pub mod snapshot;
+pub mod transcript;
 pub mod workspace;
 
 pub use error::{Error, Result};

@@ -63,7 +63,6 @@ const PLUGINS: &[&str] = &[
     "ipvlan",
     "vlan",
     "dummy",
-    "host-device",
     "tap",
     "host-local",
     "static",

@@ -23,8 +23,6 @@ const MODULES: &[&str] = &[
     "tun",
     "ifb",
     "vrf",
-    "virtio_pci",
-    "virtio_net",
     "sctp",
     "nf_tables",
     "nf_conntrack_bridge",
