@@ -117,4 +117,53 @@ sandboxed! {
         lab.del(&network, &attachment);
 
     }
+
+    fn retries_without_del_and_a_teardown_without_a_namespace_leave_nothing(lab) {
+        tool("iptables", "iptables");
+        let network = Network::parse(NOMAD_DUAL).unwrap();
+        let id = "5d3c0ff3-9a5e-4c1b-8f00-6b1d2c3e4f50";
+        // Another allocation holds the port.
+        let other = lab.container("c0");
+        let mut holder = Attachment::new("holder", other.path()).capability("portMappings", nomad_ports(8080, 80));
+        lab.add(&network, &mut holder);
+        let before = lab.snapshot();
+        let netns = lab.container("c1");
+        let mut attachment = Attachment::new(id, netns.path())
+            .args(nomad_args())
+            .capability("portMappings", nomad_ports(8080, 80));
+        for _ in 0..3 {
+            lab.ours.add(&network, &mut attachment).expect_err("the port is taken");
+        }
+        drop(netns);
+        // Teardown: no arguments, no result, no namespace.
+        let mut lost = Attachment::new(id, std::path::Path::new(""));
+        lost.capabilities.clone_from(&attachment.capabilities);
+        for _ in 0..2 {
+            lab.del(&network, &lost);
+        }
+        lab.rtnl().wait_links_gone("veth", 2, conformance::probe::PATIENCE).unwrap();
+        let after = lab.snapshot();
+        assert!(after.mentioning(id).is_empty(), "{:?}", after.mentioning(id));
+        let diff = before.diff(&after);
+        assert!(diff.is_empty(), "{diff}");
+        let result = holder.result.clone().unwrap();
+        let _server = serve(&other, Transport::Tcp, address_of(&result, true), 80, "holder");
+        ask(lab.host.outside(), Transport::Tcp, HOST_V4, 8080);
+        lab.del(&network, &holder);
+    }
+
+    fn its_task_drivers_find_the_address_by_the_first_interface_with_a_sandbox(lab) {
+        let network = Network::parse(NOMAD).unwrap();
+        let netns = lab.container("c1");
+        let mut attachment = Attachment::new("alloc", netns.path());
+        let result = lab.add(&network, &mut attachment);
+        let listed = conformance::facts::interfaces(&result);
+        let mut inside: Vec<_> = (0..listed.len()).filter(|index| !listed[*index].sandbox.is_empty()).collect();
+        inside.sort_by_key(|index| listed[*index].name.clone());
+        let first = u64::try_from(inside[0]).unwrap();
+        let given = conformance::facts::addresses(&result);
+        let found = given.iter().find(|one| one.interface == Some(first)).unwrap();
+        assert_eq!(found.address.to_string(), "172.26.66.2/23");
+        lab.del(&network, &attachment);
+    }
 }
