@@ -21,7 +21,7 @@ use std::time::Instant;
 use conformance::chain::{Attachment, Network, Runtime};
 use conformance::facts::{addresses, spellings};
 use conformance::lists::nomad_ports;
-use conformance::net::{Netns, Rtnl, card_id, provide_card};
+use conformance::net::{Netns, Rtnl};
 use conformance::probe::PATIENCE;
 use conformance::snapshot::{Leavings, Snapshot};
 use serde_json::{Value, json};
@@ -40,8 +40,6 @@ struct Case<'a> {
     fresh: Snapshot,
     /// The container's id, and its addresses in every spelling.
     owners: Vec<String>,
-    /// The workload destroyed its interface.
-    destroyed: bool,
 }
 
 impl Case<'_> {
@@ -74,10 +72,6 @@ impl Case<'_> {
             // Nobody can find what is in the container without its path; it goes with the namespace.
             self.netns = None;
         }
-        if self.list.takes_cards() && (self.destroyed || self.netns.is_none()) {
-            // A real one would not have gone with the namespace.
-            provide_card(&self.lab.host, 0).unwrap();
-        }
         let owners = self.owners;
         let leavings = Leavings {
             bridge: self.list.bridge,
@@ -91,9 +85,6 @@ impl Case<'_> {
         assert!(beyond.is_empty(), "list {key}: {beyond:#?}");
         if !self.list.bridge.is_empty() {
             self.lab.rtnl().delete_link(self.list.bridge).unwrap();
-        }
-        if self.list.takes_cards() {
-            self.lab.rtnl().delete_link("nic0").unwrap();
         }
     }
 }
@@ -117,12 +108,8 @@ fn each(lab: &Lab, test: impl Fn(Case<'_>)) {
     for list in playable(lab) {
         let netns = lab.container(&format!("c-{}", list.key));
         let id = format!("5d3c0ff3-9a5e-4b1c-8b0a-00000000000{}", list.key);
-        let mut attachment = Attachment::new(&id, netns.path())
-            .capability("portMappings", nomad_ports(8080, 80))
-            .capability("deviceID", card_id(0).into());
-        if list.takes_cards() {
-            provide_card(&lab.host, 0).unwrap();
-        }
+        let mut attachment =
+            Attachment::new(&id, netns.path()).capability("portMappings", nomad_ports(8080, 80));
         let fresh = lab.snapshot();
         let network = list.network().unwrap();
         let result = lab.add(&network, &mut attachment);
@@ -136,7 +123,6 @@ fn each(lab: &Lab, test: impl Fn(Case<'_>)) {
             netns: Some(netns),
             runtime: lab.ours.clone(),
             fresh,
-            destroyed: false,
         });
     }
 }
@@ -215,12 +201,6 @@ sandboxed! {
                     config["mtu"] = json!([]);
                     config["ipam"] = json!({"type": "host-local", "ranges": "everything"});
                 }
-                "host-device" => {
-                    config["device"] = json!(7);
-                    config["hwaddr"] = json!([]);
-                    config["runtimeConfig"] = json!("none");
-                    config["ipam"] = json!({"type": "host-local", "ranges": "everything"});
-                }
                 "bandwidth" => {
                     config["ingressRate"] = json!("fast");
                     config["egressBurst"] = json!(-1);
@@ -269,14 +249,10 @@ sandboxed! {
             let netns = lab.container(&format!("c-{}", list.key));
             let id = format!("5d3c0ff3-9a5e-4b1c-8b0a-00000000000{}", list.key);
             let mut attachment = Attachment::new(&id, netns.path())
-                .capability("portMappings", nomad_ports(8080, 80))
-                .capability("deviceID", card_id(0).into());
+                .capability("portMappings", nomad_ports(8080, 80));
             // Lists a and b share a bridge and a network.
             if list.key == "a" {
                 continue;
-            }
-            if list.takes_cards() {
-                provide_card(&lab.host, 0).unwrap();
             }
             let network = list.network().unwrap();
             // Every port of the host is free for one of them only.
@@ -296,9 +272,8 @@ sandboxed! {
     }
 
     fn del_after_the_workload_deleted_the_interface(lab) {
-        each(lab, |mut case| {
+        each(lab, |case| {
             case.inside().delete_link("eth0").unwrap();
-            case.destroyed = true;
             case.del();
         });
     }
@@ -308,7 +283,6 @@ sandboxed! {
             let inside = case.inside();
             inside.delete_link("eth0").unwrap();
             inside.add_bridge("eth0").unwrap();
-            case.destroyed = true;
             case.forget();
             case.del();
             assert_eq!(inside.link("eth0").unwrap().facts.kind, "bridge", "it is not ours to remove");
@@ -320,10 +294,7 @@ sandboxed! {
             let inside = case.inside();
             inside.flush_addresses("eth0").unwrap();
             inside.add_address("eth0", "203.0.113.77/24".parse().unwrap()).unwrap();
-            // A card keeps it wherever it goes.
-            if !case.list.takes_cards() {
-                inside.set_mac("eth0", [2, 0, 0, 0, 0, 7]).unwrap();
-            }
+            inside.set_mac("eth0", [2, 0, 0, 0, 0, 7]).unwrap();
             inside.set_down("eth0").unwrap();
             case.forget();
             case.del();
@@ -366,8 +337,7 @@ fn torture(arguments: &[&str]) {
 fn kills_leave_nothing_behind() {
     torture(&[
         "kill", "--list", "a", "--list", "g", "--list", "v", "--list", "p", "--list", "r",
-        "--list", "m", "--list", "f", "--list", "h", "--every", "97", "--from", "41", "--jobs",
-        "4",
+        "--list", "m", "--list", "f", "--every", "97", "--from", "41", "--jobs", "4",
     ]);
 }
 

@@ -1,5 +1,0 @@
-//! The `host-device` plugin.
-
-fn main() -> std::process::ExitCode {
-    skel::run::<host_device::HostDevice>()
-}
