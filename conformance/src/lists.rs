@@ -43,6 +43,11 @@ pub const TAP: &str = r#"{"cniVersion":"1.0.0","name":"taps","plugins":[
  {"type":"tap","owner":0,"group":0,"multiQueue":true,"mtu":1400,
   "ipam":{"type":"host-local","ranges":[[{"subnet":"10.96.0.0/24"}],[{"subnet":"fd00:96::/64"}]]}}]}"#;
 
+/// A card of the host, which the runtime chooses.
+pub const CARD: &str = r#"{"cniVersion":"1.0.0","name":"cards","plugins":[
+ {"type":"host-device","capabilities":{"deviceID":true},
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.90.0.0/24"}],[{"subnet":"fd00:90::/64"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}}]}"#;
+
 /// A pair with routes at both ends instead of a bridge.
 pub const PTP: &str = r#"{"cniVersion":"1.0.0","name":"routed","plugins":[
  {"type":"ptp","ipMasq":true,"mtu":1400,

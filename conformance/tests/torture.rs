@@ -21,7 +21,7 @@ use std::time::Instant;
 use conformance::chain::{Attachment, Network, Runtime};
 use conformance::facts::{addresses, spellings};
 use conformance::lists::nomad_ports;
-use conformance::net::{Netns, Rtnl};
+use conformance::net::{Netns, Rtnl, card_id, provide_card};
 use conformance::probe::PATIENCE;
 use conformance::snapshot::{Leavings, Snapshot};
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ struct Case<'a> {
     fresh: Snapshot,
     /// The container's id, and its addresses in every spelling.
     owners: Vec<String>,
+    /// The workload destroyed its interface.
+    destroyed: bool,
 }
 
 impl Case<'_> {
@@ -72,6 +74,10 @@ impl Case<'_> {
             // Nobody can find what is in the container without its path; it goes with the namespace.
             self.netns = None;
         }
+        if self.list.takes_cards() && (self.destroyed || self.netns.is_none()) {
+            // A real one would not have gone with the namespace.
+            provide_card(&self.lab.host, 0).unwrap();
+        }
         let owners = self.owners;
         let leavings = Leavings {
             bridge: self.list.bridge,
@@ -85,6 +91,9 @@ impl Case<'_> {
         assert!(beyond.is_empty(), "list {key}: {beyond:#?}");
         if !self.list.bridge.is_empty() {
             self.lab.rtnl().delete_link(self.list.bridge).unwrap();
+        }
+        if self.list.takes_cards() {
+            self.lab.rtnl().delete_link("nic0").unwrap();
         }
     }
 }
@@ -108,8 +117,12 @@ fn each(lab: &Lab, test: impl Fn(Case<'_>)) {
     for list in playable(lab) {
         let netns = lab.container(&format!("c-{}", list.key));
         let id = format!("5d3c0ff3-9a5e-4b1c-8b0a-00000000000{}", list.key);
-        let mut attachment =
-            Attachment::new(&id, netns.path()).capability("portMappings", nomad_ports(8080, 80));
+        let mut attachment = Attachment::new(&id, netns.path())
+            .capability("portMappings", nomad_ports(8080, 80))
+            .capability("deviceID", card_id(0).into());
+        if list.takes_cards() {
+            provide_card(&lab.host, 0).unwrap();
+        }
         let fresh = lab.snapshot();
         let network = list.network().unwrap();
         let result = lab.add(&network, &mut attachment);
@@ -123,6 +136,7 @@ fn each(lab: &Lab, test: impl Fn(Case<'_>)) {
             netns: Some(netns),
             runtime: lab.ours.clone(),
             fresh,
+            destroyed: false,
         });
     }
 }
@@ -201,6 +215,12 @@ sandboxed! {
                     config["mtu"] = json!([]);
                     config["ipam"] = json!({"type": "host-local", "ranges": "everything"});
                 }
+                "host-device" => {
+                    config["device"] = json!(7);
+                    config["hwaddr"] = json!([]);
+                    config["runtimeConfig"] = json!("none");
+                    config["ipam"] = json!({"type": "host-local", "ranges": "everything"});
+                }
                 "bandwidth" => {
                     config["ingressRate"] = json!("fast");
                     config["egressBurst"] = json!(-1);
@@ -249,10 +269,14 @@ sandboxed! {
             let netns = lab.container(&format!("c-{}", list.key));
             let id = format!("5d3c0ff3-9a5e-4b1c-8b0a-00000000000{}", list.key);
             let mut attachment = Attachment::new(&id, netns.path())
-                .capability("portMappings", nomad_ports(8080, 80));
+                .capability("portMappings", nomad_ports(8080, 80))
+                .capability("deviceID", card_id(0).into());
             // Lists a and b share a bridge and a network.
             if list.key == "a" {
                 continue;
+            }
+            if list.takes_cards() {
+                provide_card(&lab.host, 0).unwrap();
             }
             let network = list.network().unwrap();
             // Every port of the host is free for one of them only.
@@ -272,8 +296,9 @@ sandboxed! {
     }
 
     fn del_after_the_workload_deleted_the_interface(lab) {
-        each(lab, |case| {
+        each(lab, |mut case| {
             case.inside().delete_link("eth0").unwrap();
+            case.destroyed = true;
             case.del();
         });
     }
@@ -283,6 +308,7 @@ sandboxed! {
             let inside = case.inside();
             inside.delete_link("eth0").unwrap();
             inside.add_bridge("eth0").unwrap();
+            case.destroyed = true;
             case.forget();
             case.del();
             assert_eq!(inside.link("eth0").unwrap().facts.kind, "bridge", "it is not ours to remove");
@@ -294,7 +320,10 @@ sandboxed! {
             let inside = case.inside();
             inside.flush_addresses("eth0").unwrap();
             inside.add_address("eth0", "203.0.113.77/24".parse().unwrap()).unwrap();
-            inside.set_mac("eth0", [2, 0, 0, 0, 0, 7]).unwrap();
+            // A card keeps it wherever it goes.
+            if !case.list.takes_cards() {
+                inside.set_mac("eth0", [2, 0, 0, 0, 0, 7]).unwrap();
+            }
             inside.set_down("eth0").unwrap();
             case.forget();
             case.del();
@@ -337,7 +366,8 @@ fn torture(arguments: &[&str]) {
 fn kills_leave_nothing_behind() {
     torture(&[
         "kill", "--list", "a", "--list", "g", "--list", "v", "--list", "p", "--list", "r",
-        "--list", "m", "--list", "f", "--every", "97", "--from", "41", "--jobs", "4",
+        "--list", "m", "--list", "f", "--list", "h", "--every", "97", "--from", "41", "--jobs",
+        "4",
     ]);
 }
 

@@ -63,6 +63,7 @@ const PLUGINS: &[&str] = &[
     "ipvlan",
     "vlan",
     "dummy",
+    "host-device",
     "tap",
     "host-local",
     "static",

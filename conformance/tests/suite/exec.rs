@@ -5,8 +5,10 @@ use std::fs;
 
 use conformance::chain::{Attachment, Network, Runtime};
 use conformance::lists::{
-    LIMITED_MICROVM, MACVLAN, MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP, nomad_ports,
+    CARD, LIMITED_MICROVM, MACVLAN, MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP,
+    nomad_ports,
 };
+use conformance::net::{card_id, provide_card};
 
 use super::support::{Lab, OURS, plugins, sandboxed, tool};
 
@@ -61,8 +63,9 @@ fn run_list(lab: &Lab, name: &str, text: &str, restores: usize) {
         lab.rtnl().add_bridge("virbr0").unwrap();
     }
     let netns = lab.container(name);
-    let mut attachment =
-        Attachment::new(name, netns.path()).capability("portMappings", nomad_ports(8080, 80));
+    let mut attachment = Attachment::new(name, netns.path())
+        .capability("portMappings", nomad_ports(8080, 80))
+        .capability("deviceID", card_id(0).into());
     let runtime = traced(lab, "execve");
     runtime
         .add(&network, &mut attachment)
@@ -84,8 +87,9 @@ fn run_list(lab: &Lab, name: &str, text: &str, restores: usize) {
 fn nothing_sleeps(lab: &Lab, list: &str, name: &str) {
     let network = Network::parse(list).unwrap();
     let netns = lab.container(name);
-    let mut attachment =
-        Attachment::new(name, netns.path()).capability("portMappings", nomad_ports(8080, 80));
+    let mut attachment = Attachment::new(name, netns.path())
+        .capability("portMappings", nomad_ports(8080, 80))
+        .capability("deviceID", card_id(0).into());
     let runtime = traced(lab, "nanosleep,clock_nanosleep,select,pselect6,execve");
     runtime.add(&network, &mut attachment).unwrap();
     runtime.check(&network, &attachment).unwrap();
@@ -132,8 +136,14 @@ sandboxed! {
         run_list(lab, "m", MACVLAN, 0);
     }
 
+    fn a_card_starts_nothing_but_plugins(lab) {
+        provide_card(&lab.host, 0).unwrap();
+        run_list(lab, "h", CARD, 0);
+    }
+
     fn nothing_sleeps_on_the_way(lab) {
-        for (number, list) in [NOMAD, LIMITED_MICROVM, TAP, PTP, MACVLAN].into_iter().enumerate() {
+        provide_card(&lab.host, 0).unwrap();
+        for (number, list) in [NOMAD, LIMITED_MICROVM, TAP, PTP, MACVLAN, CARD].into_iter().enumerate() {
             nothing_sleeps(lab, list, &format!("c{number}"));
         }
     }

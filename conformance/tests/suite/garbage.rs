@@ -1,6 +1,7 @@
 //! Input that no runtime sends on purpose: every plugin answers it as the protocol wants.
 
 use conformance::chain::Attachment;
+use conformance::net::provide_card;
 use conformance::plugin::Answer;
 use serde_json::{Value, json};
 
@@ -104,6 +105,15 @@ fn keys() -> [&'static str; 41] {
 /// Keys that only one plugin knows.
 fn own_keys(plugin: &str) -> &'static [&'static str] {
     match plugin {
+        "host-device" => &[
+            "device",
+            "hwaddr",
+            "kernelpath",
+            "pciBusID",
+            "dpdkmode",
+            "dad",
+            "acceptRA",
+        ],
         "tap" => &["mac", "owner", "group", "multiQueue", "selinuxContext"],
         "macvlan" => &[
             "master",
@@ -124,6 +134,7 @@ fn own_keys(plugin: &str) -> &'static [&'static str] {
 fn base(plugin: &str) -> Value {
     json!({
         "cniVersion": "1.1.0", "name": "n", "type": plugin, "bridge": "br0", "isGateway": true, "master": "up0",
+        "device": "nic0",
         "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"},
         "runtimeConfig": {"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]},
         "prevResult": {"cniVersion": "1.1.0", "interfaces": [{"name": "eth0", "sandbox": "/run/netns/c1"}],
@@ -135,6 +146,7 @@ sandboxed! {
     fn every_key_with_every_odd_value(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());
+        provide_card(&lab.host, 0).unwrap();
         for plugin in OURS {
             for key in keys().iter().chain(own_keys(plugin)) {
                 for value in odd_values() {

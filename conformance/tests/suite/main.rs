@@ -27,6 +27,7 @@ mod firecracker;
 mod firewall;
 mod firewalld;
 mod garbage;
+mod host_device;
 mod host_local;
 mod interop;
 mod kubernetes;

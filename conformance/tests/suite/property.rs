@@ -1,6 +1,7 @@
 //! Whatever comes in, a plugin ends with success or with one error object and exit code 1.
 
 use conformance::chain::Attachment;
+use conformance::net::provide_card;
 use conformance::plugin::{Call, find};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -107,6 +108,11 @@ fn keys() -> impl Strategy<Value = String> {
         "mtu",
         "vlan",
         "vlanTrunk",
+        "device",
+        "hwaddr",
+        "kernelpath",
+        "pciBusID",
+        "deviceID",
         "minID",
         "maxID",
         "id",
@@ -124,7 +130,7 @@ fn keys() -> impl Strategy<Value = String> {
 /// A configuration that is good but for what the arbitrary part overwrites.
 fn configurations() -> impl Strategy<Value = Value> {
     (any_json(), any_json(), any_json(), 0_u8..4).prop_map(|(top, ipam, previous, how)| {
-        let mut config = json!({"cniVersion": "1.0.0", "name": "n", "bridge": "br0", "master": "up0",
+        let mut config = json!({"cniVersion": "1.0.0", "name": "n", "bridge": "br0", "master": "up0", "device": "nic0",
             "ipam": {"type": "host-local", "subnet": "10.1.0.0/24", "dataDir": "/run/data"}});
         if let (Value::Object(target), Value::Object(extra)) = (&mut config, &top) {
             target.extend(extra.clone());
@@ -210,6 +216,11 @@ sandboxed! {
 
     fn arbitrary_configurations_of_dummy(lab) {
         arbitrary_configurations(lab, "dummy");
+    }
+
+    fn arbitrary_configurations_of_host_device(lab) {
+        provide_card(&lab.host, 0).unwrap();
+        arbitrary_configurations(lab, "host-device");
     }
 
     fn arbitrary_configurations_of_tap(lab) {

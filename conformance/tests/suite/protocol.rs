@@ -295,6 +295,9 @@ fn working(plugin: &str, version: &str) -> Value {
         "bridge" | "ptp" | "tap" | "dummy" => {
             json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam})
         }
+        "host-device" => {
+            json!({"cniVersion": version, "name": "n", "type": plugin, "device": "nic0", "ipam": ipam})
+        }
         "host-local" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
         "static" => json!({"cniVersion": version, "name": "n", "type": plugin,
             "ipam": {"type": plugin, "addresses": [{"address": "10.1.0.2/24"}]}}),
@@ -333,7 +336,7 @@ sandboxed! {
     }
 
     fn a_namespace_that_is_none_is_refused_and_del_of_a_missing_one_is_fine(lab) {
-        for plugin in ["loopback", "bridge", "ptp", "tap", "macvlan", "ipvlan", "vlan", "dummy"] {
+        for plugin in ["loopback", "bridge", "ptp", "host-device", "tap", "macvlan", "ipvlan", "vlan", "dummy"] {
             let mut attachment = Attachment::new("c1", std::path::Path::new("/run/netns/missing"));
             let before = lab.snapshot();
             let answer = lab.one("ADD", &working(plugin, "1.0.0"), &attachment);

@@ -16,7 +16,7 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 15] = [
+pub const OURS: [&str; 16] = [
     "loopback",
     "bridge",
     "ptp",
@@ -24,6 +24,7 @@ pub const OURS: [&str; 15] = [
     "ipvlan",
     "vlan",
     "dummy",
+    "host-device",
     "tap",
     "host-local",
     "static",

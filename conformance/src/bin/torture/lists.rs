@@ -1,7 +1,7 @@
 //! The networks that are tortured.
 
 use conformance::chain::Network;
-use conformance::lists::{LIMITED_MICROVM, MACVLAN, NOMAD, NOMAD_DUAL, PTP, TAP};
+use conformance::lists::{CARD, LIMITED_MICROVM, MACVLAN, NOMAD, NOMAD_DUAL, PTP, TAP};
 use conformance::{Error, Result};
 
 /// A network, and what of it stays on the host for the next container.
@@ -63,7 +63,7 @@ const FIXED: &str = r#"{"cniVersion":"1.0.0","name":"fixed","plugins":[
 pub const RARE: [&str; 3] = ["ipvlan", "vlan", "dummy"];
 
 /// All of them.
-pub const LISTS: [List; 12] = [
+pub const LISTS: [List; 13] = [
     List {
         key: "a",
         title: "the list Nomad has shipped: IPv4, nftables",
@@ -160,6 +160,14 @@ pub const LISTS: [List; 12] = [
         iptables: false,
         contained: true,
     },
+    List {
+        key: "h",
+        title: "a card of the host; dual stack",
+        text: CARD,
+        bridge: "",
+        iptables: false,
+        contained: true,
+    },
 ];
 
 impl List {
@@ -176,6 +184,11 @@ impl List {
     /// The network as it is configured.
     pub fn network(&self) -> Result<Network> {
         Network::parse(self.text)
+    }
+
+    /// Whether each container takes a card of the host.
+    pub fn takes_cards(&self) -> bool {
+        self.key == "h"
     }
 
     /// The types of its plugins, in their order.

@@ -162,7 +162,9 @@ pub fn soaks(choice: &Choice, minutes: f64, seed: Option<u64>) -> Result<Vec<Job
             .as_secs(),
         seed: seed.unwrap_or_else(now),
     };
+    // There are not as many cards as containers in a soak.
     let lists = choice.lists()?.into_iter();
+    let lists = lists.filter(|list| !list.takes_cards() && !list.is_for_one());
     Ok(lists
         .map(|list| Job {
             list: list.key.to_owned(),
@@ -172,7 +174,8 @@ pub fn soaks(choice: &Choice, minutes: f64, seed: Option<u64>) -> Result<Vec<Job
 }
 
 fn has_children(list: &List, plugin: &str) -> bool {
-    let asks_ipam = ["bridge", "ptp", "tap", "macvlan"].contains(&plugin) || RARE.contains(&plugin);
+    let asks_ipam = ["bridge", "ptp", "tap", "macvlan", "host-device"].contains(&plugin)
+        || RARE.contains(&plugin);
     asks_ipam || (list.iptables && plugin != "loopback")
 }
 

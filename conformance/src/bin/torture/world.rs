@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use conformance::chain::{Attachment, Network, Runtime, Verb, request};
 use conformance::lists::nomad_ports;
-use conformance::net::{Host, Netns, Rtnl};
+use conformance::net::{Host, Netns, Rtnl, card_id, card_name, provide_card};
 use conformance::plugin::Answer;
 use conformance::snapshot::{Item, Leavings, Snapshot};
 use conformance::{Error, Result};
@@ -19,6 +19,10 @@ const NEIGHBOUR: &str = "5d3c0ff3-9a5e-4b1c-8b0a-ffffffffffff";
 
 /// Where the tracer leaves its report.
 const REPORT: &str = "/run/sandbox/tmp/report";
+
+/// The card that the container takes which is tortured, and its neighbour's.
+const CARD: u8 = 0;
+const OTHER_CARD: u8 = 1;
 
 /// What is done to one plugin of a chain.
 #[derive(Clone, Debug)]
@@ -93,7 +97,7 @@ impl World {
     pub fn new(list: List, plugins: &Path, tracer: &Path) -> Result<Self> {
         let host = Host::new()?;
         let container = host.container("c1")?;
-        Ok(Self {
+        let world = Self {
             list,
             network: list.network()?,
             leavings: Vec::new(),
@@ -105,19 +109,35 @@ impl World {
             runtime: Runtime::new(plugins),
             tracer: tracer.to_owned(),
             serial: 0,
-        })
+        };
+        world.provide_cards(&[CARD, OTHER_CARD])?;
+        Ok(world)
+    }
+
+    fn provide_cards(&self, numbers: &[u8]) -> Result<()> {
+        if !self.list.takes_cards() {
+            return Ok(());
+        }
+        let links = self.host.rtnl().links()?;
+        for number in numbers {
+            if links.iter().all(|link| link.name != card_name(*number)) {
+                provide_card(&self.host, *number)?;
+            }
+        }
+        Ok(())
     }
 
     /// The container that is tortured, in every round with another id and the same port.
     pub fn victim(&mut self) -> Attachment {
         self.serial += 1;
         let id = format!("5d3c0ff3-9a5e-4b1c-8b0a-{:012}", self.serial);
-        attachment(&id, self.container.path(), 8080)
+        attachment(&id, self.container.path(), 8080).capability("deviceID", card_id(CARD).into())
     }
 
     /// The container that lives all the time.
     pub fn neighbour(&self) -> Attachment {
         attachment(NEIGHBOUR, self.other.path(), 9090)
+            .capability("deviceID", card_id(OTHER_CARD).into())
     }
 
     /// Attaches another container, which must not notice anything, and lets the victim come and go
@@ -146,15 +166,17 @@ impl World {
         if self.list.contained {
             empty(&Rtnl::open(&self.other)?)?;
         }
-        reset(&self.host, &self.fresh)
+        reset(&self.host, &self.fresh)?;
+        self.provide_cards(&[CARD, OTHER_CARD])
     }
 
-    /// Removes what would go with the container's namespace and is out of reach for everybody else.
+    /// Removes what would go with the container's namespace and is out of reach for everybody else. A card that goes is
+    /// there again: a real one would not have gone.
     pub fn empty_container(&self) -> Result<()> {
         if self.list.contained {
             empty(&self.inside)?;
         }
-        Ok(())
+        self.provide_cards(&[CARD])
     }
 
     /// The same attachment as a runtime knows it that has lost everything but its name, and the way to the namespace where

@@ -23,6 +23,8 @@ const MODULES: &[&str] = &[
     "tun",
     "ifb",
     "vrf",
+    "virtio_pci",
+    "virtio_net",
     "sctp",
     "nf_tables",
     "nf_conntrack_bridge",

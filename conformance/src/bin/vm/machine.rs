@@ -55,6 +55,7 @@ pub fn boot(
         .arg("-serial")
         .arg(format!("file:{}", log.display()))
         .args(["-serial", "stdio"])
+        .args(cards())
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut machine = command
@@ -97,6 +98,19 @@ pub fn boot(
     }
     machine.wait().doing(|| format!("wait for {QEMU}"))?;
     Ok(summary)
+}
+
+/// Two network cards on one segment.
+fn cards() -> impl Iterator<Item = String> {
+    ["01", "02"].into_iter().flat_map(|number| {
+        [
+            "-netdev".to_owned(),
+            format!("hubport,id=card{number},hubid=0"),
+            "-device".to_owned(),
+            // The machine does not boot from it, and Debian has the program for that in another package.
+            format!("virtio-net-pci,netdev=card{number},mac=02:00:00:00:ca:{number},romfile="),
+        ]
+    })
 }
 
 /// Reads `N passed, N failed, N skipped`.

@@ -37,7 +37,7 @@ struct Options {
     #[arg(long, value_name = "N", default_value_t = 197)]
     every: usize,
     /// How long the machine may take, in seconds.
-    #[arg(long, default_value_t = 1800)]
+    #[arg(long, default_value_t = 3600)]
     limit: u64,
 }
 

@@ -21,6 +21,7 @@ use crate::config::DnsConfig;
 use crate::error::Error;
 use crate::world::World;
 
+pub use add::attach;
 pub use failure::Failure;
 
 /// What an ADD has found out before its first change.

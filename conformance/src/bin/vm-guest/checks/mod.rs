@@ -2,6 +2,7 @@
 
 mod first;
 mod hairpin;
+mod hardware;
 mod ipvlan;
 mod isolation;
 mod links;
@@ -20,67 +21,85 @@ pub struct Check {
     pub run: fn() -> Result<()>,
 }
 
+/// Those that are not in a sandbox: the machine itself is the host.
+pub const OF_THE_MACHINE: &[Check] = &[
+    Check {
+        name: "hardware_goes_in_and_comes_back",
+        run: hardware::goes_in_and_comes_back,
+    },
+    Check {
+        name: "hardware_outlives_its_container",
+        run: hardware::outlives_its_container,
+    },
+    Check {
+        name: "hardware_failed_add_gives_it_back",
+        run: hardware::failed_add_gives_it_back,
+    },
+];
+
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    [BRIDGE, links::LINKS, links::OWN].into_iter().flatten()
+    [BRIDGE, links::LINKS, links::OWN, OF_THE_MACHINE]
+        .into_iter()
+        .flatten()
 }
 
 /// Those of bridges and what hangs on them.
 const BRIDGE: &[Check] = &[
     Check {
-        name: "vlan_access_port",
+        name: "bridge_vlan_access_port",
         run: membership::access_port,
     },
     Check {
-        name: "vlan_keeps_default_if_asked",
+        name: "bridge_vlan_keeps_default_if_asked",
         run: membership::keeps_default,
     },
     Check {
-        name: "vlan_trunk",
+        name: "bridge_vlan_trunk",
         run: membership::trunk,
     },
     Check {
-        name: "vlan_trunk_lists_native",
+        name: "bridge_vlan_trunk_lists_native",
         run: membership::trunk_lists_native,
     },
     Check {
-        name: "vlan_trunk_of_all",
+        name: "bridge_vlan_trunk_of_all",
         run: membership::trunk_of_all,
     },
     Check {
-        name: "vlan_empty_trunk",
+        name: "bridge_vlan_empty_trunk",
         run: membership::empty_trunk,
     },
     Check {
-        name: "vlan_check_notices",
+        name: "bridge_vlan_check_notices",
         run: membership::check_notices,
     },
     Check {
-        name: "vlan_gateway",
+        name: "bridge_vlan_gateway",
         run: isolation::gateway,
     },
     Check {
-        name: "vlan_gateway_leaves_with_last_user",
+        name: "bridge_vlan_gateway_leaves_with_last_user",
         run: isolation::gateway_leaves,
     },
     Check {
-        name: "vlan_isolation",
+        name: "bridge_vlan_isolation",
         run: isolation::apart,
     },
     Check {
-        name: "vlan_native_broadcast_stays_out",
+        name: "bridge_vlan_native_broadcast_stays_out",
         run: isolation::native_broadcast,
     },
     Check {
-        name: "vlan_tags_reach_trunk",
+        name: "bridge_vlan_tags_reach_trunk",
         run: isolation::tags,
     },
     Check {
-        name: "vlan_plain_bridge_refused",
+        name: "bridge_vlan_plain_bridge_refused",
         run: refusal::plain_bridge,
     },
     Check {
-        name: "vlan_failed_add_leaves_nothing",
+        name: "bridge_vlan_failed_add_leaves_nothing",
         run: refusal::leaves_nothing,
     },
     Check {
@@ -92,3 +111,16 @@ const BRIDGE: &[Check] = &[
         run: first::packet,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_check_hides_another_of_its_name() {
+        let mut names = BTreeSet::new();
+        for check in super::all() {
+            assert!(names.insert(check.name), "{} is there twice", check.name);
+        }
+    }
+}

@@ -85,15 +85,19 @@ fn obtain<S: Single>(
     })
 }
 
-/// Gives the link its addresses, and returns when traffic flows.
-fn attach(
+/// Gives a link in the container its addresses, and returns when traffic flows. A link-local address is chosen if the
+/// settings name none.
+///
+/// # Errors
+/// What the kernel refuses; an address that another station holds.
+pub fn attach(
     world: &World,
     mut settings: Settings,
     link: &Link,
     result: &CniResult,
 ) -> Result<(), Error> {
     let mac = link.mac.unwrap_or_default();
-    if settings.dad == Dad::Optimistic {
+    if settings.dad == Dad::Optimistic && settings.link_local.is_none() {
         settings.link_local = Some(match settings.announcing {
             // The MAC address is somebody else's too, so the address made of it is.
             Announcing::OnUp => netlink::random_link_local()?,

@@ -1,5 +1,7 @@
 //! Changing and deleting a link.
 
+use std::os::fd::{AsFd, AsRawFd};
+
 use netlink_packet_core::{DefaultNla, NLA_F_NESTED};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
@@ -13,6 +15,7 @@ use crate::error::Result;
 use crate::handle::Handle;
 use crate::mac::MacAddr;
 use crate::name;
+use crate::netns::Netns;
 use crate::request::Request;
 
 /// `IFLA_INET_CONF` (linux/if_link.h), and `IPV4_DEVCONF_ARP_NOTIFY`, `IPV4_DEVCONF_ROUTE_LOCALNET` (linux/ip.h).
@@ -36,6 +39,7 @@ pub struct LinkChange {
     no_link_local: bool,
     ipv4: Vec<(u16, bool)>,
     port: Vec<InfoBridgePort>,
+    netns: Option<Netns>,
 }
 
 impl LinkChange {
@@ -70,6 +74,16 @@ impl LinkChange {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// Moves it to another namespace, where the other changes take effect: one request that moves and renames leaves no
+    /// moment in which the link has neither its old name nor its new one. The link goes down and loses its addresses,
+    /// routes and master. The kernel keeps it under its old name for an instant if that is free there; if the new one is
+    /// taken then, it stays under the old one, and the request is refused.
+    #[must_use]
+    pub fn netns(mut self, netns: &Netns) -> Self {
+        self.netns = Some(netns.clone());
         self
     }
 
@@ -191,7 +205,11 @@ impl LinkChange {
         let queue = self.tx_queue_len.map(LinkAttribute::TxQueueLen);
         let families = self.families();
         let families = (!families.is_empty()).then_some(LinkAttribute::AfSpecUnspec(families));
-        [name, mac, mtu, master, alias, queue, families]
+        let netns = self
+            .netns
+            .as_ref()
+            .map(|netns| LinkAttribute::NetNsFd(netns.as_fd().as_raw_fd()));
+        [netns, name, mac, mtu, master, alias, queue, families]
             .into_iter()
             .flatten()
     }
@@ -213,6 +231,7 @@ impl LinkChange {
     /// The most telling word for an error.
     fn verb(&self) -> &'static str {
         match self {
+            Self { netns: Some(_), .. } => "move link",
             Self { name: Some(_), .. } => "rename link",
             Self {
                 master: Some(0), ..
