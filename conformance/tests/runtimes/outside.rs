@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
@@ -16,13 +16,9 @@ impl Outside {
     pub fn look() -> Self {
         let mut things = BTreeSet::new();
         // Those right below a hierarchy: deeper ones of the system come and go.
-        for hierarchy in fs::read_dir(CGROUPS).into_iter().flatten().flatten() {
-            let groups = fs::read_dir(hierarchy.path())
-                .into_iter()
-                .flatten()
-                .flatten();
-            let groups = groups.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            things.extend(groups.map(|entry| entry.path().display().to_string()));
+        for hierarchy in hierarchies() {
+            let groups = directories(&hierarchy);
+            things.extend(groups.map(|group| group.display().to_string()));
         }
         for directory in [
             "/dev/shm",
@@ -47,29 +43,34 @@ impl Outside {
     }
 }
 
-fn cgroups(directory: &Path, found: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.insert(entry.path().display().to_string());
-            cgroups(&entry.path(), found);
-        }
+/// The roots of the control groups: one of the second version, or several of the first.
+fn hierarchies() -> Vec<PathBuf> {
+    let root = PathBuf::from(CGROUPS);
+    if root.join("cgroup.controllers").exists() {
+        vec![root]
+    } else {
+        directories(&root).collect()
     }
+}
+
+fn directories(of: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(of).into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| entry.path())
 }
 
 /// Removes the control groups of this name in every hierarchy: they belong to no namespace. Their
 /// processes are gone with the sandbox.
 pub fn remove_cgroups(name: &str) {
-    let hierarchies = fs::read_dir(CGROUPS).into_iter().flatten().flatten();
-    for hierarchy in hierarchies
-        .map(|entry| entry.path())
-        .chain([CGROUPS.into()])
-    {
-        let mut below = BTreeSet::new();
-        cgroups(&hierarchy.join(name), &mut below);
-        // Children sort behind their parents.
-        for directory in below.iter().rev() {
-            let _ = fs::remove_dir(directory);
-        }
-        let _ = fs::remove_dir(hierarchy.join(name));
+    for hierarchy in hierarchies() {
+        remove(&hierarchy.join(name));
     }
+}
+
+fn remove(group: &Path) {
+    for below in directories(group) {
+        remove(&below);
+    }
+    // What cannot be removed is found by the comparison that follows.
+    let _ = fs::remove_dir(group);
 }

@@ -35,6 +35,7 @@ mod links;
 mod loopback;
 mod macvlan;
 mod mesos;
+mod nerdctl;
 mod nomad;
 mod portmap;
 mod property;
