@@ -72,6 +72,114 @@ pub(crate) fn tun_set(file: impl AsFd, request: libc::Ioctl, value: u32) -> nix:
     nix::errno::Errno::result(verdict).map(drop)
 }
 
+/// An address of the `AF_PACKET` family: a link, and on it perhaps a station.
+fn link_address(
+    index: u32,
+    ethertype: u16,
+    station: Option<[u8; 6]>,
+) -> io::Result<libc::sockaddr_ll> {
+    // SAFETY: sockaddr_ll is plain data for which all zeroes is a valid value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = ethertype.to_be();
+    address.sll_ifindex = i32::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
+    if let Some(mac) = station {
+        let [a, b, c, d, e, f] = mac;
+        address.sll_halen = 6;
+        address.sll_addr = [a, b, c, d, e, f, 0, 0];
+    }
+    Ok(address)
+}
+
+/// Makes a socket receive only what a classic BPF program picks (SO_ATTACH_FILTER, socket(7)).
+pub(crate) fn attach_filter(socket: impl AsFd, program: &[libc::sock_filter]) -> io::Result<()> {
+    let description = libc::sock_fprog {
+        len: libc::c_ushort::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the description and the program it points to outlive the call, and the kernel only reads them.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            std::ptr::from_ref(&description).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if set < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Binds an `AF_PACKET` socket to one protocol on one link.
+pub(crate) fn bind_packet(socket: impl AsFd, index: u32, ethertype: u16) -> io::Result<()> {
+    let address = link_address(index, ethertype, None)?;
+    // SAFETY: the address is valid for the length given, and the kernel only reads it.
+    let bound = unsafe {
+        libc::bind(
+            socket.as_fd().as_raw_fd(),
+            std::ptr::from_ref(&address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if bound < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Sends one packet to a station through an `AF_PACKET` datagram socket, which makes the link-layer header.
+pub(crate) fn send_packet(
+    socket: impl AsFd,
+    index: u32,
+    ethertype: u16,
+    station: [u8; 6],
+    packet: &[u8],
+) -> io::Result<()> {
+    let to = link_address(index, ethertype, Some(station))?;
+    // SAFETY: packet and address are valid for the lengths given, and the kernel only reads them.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_fd().as_raw_fd(),
+            packet.as_ptr().cast(),
+            packet.len(),
+            0,
+            std::ptr::from_ref(&to).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if sent < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Receives one packet from an `AF_PACKET` socket, with the station it came from (zeroes on a link without such).
+pub(crate) fn receive_packet(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, [u8; 6])> {
+    // SAFETY: sockaddr_ll is plain data for which all zeroes is a valid value.
+    let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: buffer and address are valid for writes of the lengths given, which the kernel does not exceed.
+    let received = unsafe {
+        libc::recvfrom(
+            socket.as_fd().as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            0,
+            std::ptr::from_mut(&mut from).cast(),
+            &mut length,
+        )
+    };
+    let size = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    let [a, b, c, d, e, f, ..] = from.sll_addr;
+    Ok((size, [a, b, c, d, e, f]))
+}
+
 /// Sends one link-layer frame (header included) out of the link with that index through an `AF_PACKET` raw socket.
 pub(crate) fn send_frame(
     socket: impl AsFd,
@@ -79,11 +187,7 @@ pub(crate) fn send_frame(
     ethertype: u16,
     frame: &[u8],
 ) -> io::Result<()> {
-    // SAFETY: sockaddr_ll is plain data for which all zeroes is a valid value.
-    let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    to.sll_family = libc::AF_PACKET as libc::c_ushort;
-    to.sll_protocol = ethertype.to_be();
-    to.sll_ifindex = i32::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let to = link_address(index, ethertype, None)?;
     // SAFETY: frame and address are valid for the lengths given, and the kernel only reads them.
     let sent = unsafe {
         libc::sendto(
