@@ -26,14 +26,31 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     let mut transaction = Transaction::new(World::open(&request.netns)?);
     interface::refuse_taken_name(&transaction.container, request.ifname.as_str())?;
 
-    let mut result = lease(&mut transaction, request)?;
-    gateway::complete(config, &mut result);
-    let (bridge, veth) = attach(&mut transaction, config, &owner, &vlans, mac, &result)?;
+    let over_the_link = request
+        .ipam
+        .as_ref()
+        .filter(|ipam| interface::speaks_over_the_link(ipam));
+    let known = match over_the_link {
+        Some(_) => None,
+        None => Some(lease(&mut transaction, request)?),
+    };
+    let (bridge, veth) = attach(
+        &mut transaction,
+        config,
+        &owner,
+        &vlans,
+        mac,
+        known.as_ref(),
+    )?;
     port::set_up(&mut transaction, config, &vlans, &bridge, &owner, &veth)?;
     log::info(format_args!(
         "{} is a port of {}",
         veth.host.name, bridge.name
     ));
+    let mut result = match known {
+        Some(result) => result,
+        None => lease_over(&mut transaction, request, &vlans, &bridge, &veth)?,
+    };
 
     let announcement = if config.disable_container_interface {
         addressing::Announcement::default()
@@ -76,15 +93,15 @@ fn attach(
     owner: &Owner,
     vlans: &PortVlans,
     mac: Option<MacAddr>,
-    result: &CniResult,
+    known: Option<&CniResult>,
 ) -> Result<(Link, Veth), Error> {
     let mut attempt = 1;
     loop {
         let bridge = bridging::ensure(transaction, config, vlans)?;
         // The bridge is made ready first: a port that has to go again could change its MAC address.
-        let joined = match vlans.access {
-            Some(_) => Ok(()),
-            None => provide_gateway(transaction, config, &bridge, result),
+        let joined = match known.filter(|_| vlans.access.is_none()) {
+            None => Ok(()),
+            Some(result) => provide_gateway(transaction, config, &bridge, result),
         }
         .and_then(|()| port::create(transaction, config, &bridge, owner, mac));
         match joined {
@@ -102,7 +119,26 @@ fn attach(
     }
 }
 
-/// Asks IPAM for addresses, if the configuration names one.
+/// Asks an IPAM that speaks over the link, when the port forwards.
+fn lease_over(
+    transaction: &mut Transaction<World>,
+    request: &Request<Config>,
+    vlans: &PortVlans,
+    bridge: &Link,
+    veth: &Veth,
+) -> Result<CniResult, Error> {
+    interface::open_for_ipam(&transaction.container, &veth.container)?;
+    transaction
+        .host
+        .wait_running(&veth.host, Instant::now() + PATIENCE)?;
+    let result = lease(transaction, request)?;
+    if vlans.access.is_none() {
+        provide_gateway(transaction, &request.config, bridge, &result)?;
+    }
+    Ok(result)
+}
+
+/// Asks IPAM for addresses, if the configuration names one, and completes them by what it says about gateways.
 fn lease(
     transaction: &mut Transaction<World>,
     request: &Request<Config>,
@@ -123,10 +159,12 @@ fn lease(
             &given,
         )?;
     }
-    Ok(CniResult {
+    let mut result = CniResult {
         dns: request.config.dns(given.dns),
         ..given
-    })
+    };
+    gateway::complete(&request.config, &mut result);
+    Ok(result)
 }
 
 /// Gives the bridge the gateway addresses, and forwards for them.

@@ -5,7 +5,7 @@ use interface::masquerade::log_warnings;
 use interface::{owner, pair};
 use netfilter::{Hints, Kinds, Netfilter, Owner};
 use netlink::{Handle, Link};
-use skel::{DelRequest, NetworkRequest};
+use skel::{DelRequest, Delegate, NetworkRequest};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -18,10 +18,15 @@ const KINDS: Kinds = Kinds::MASQUERADE.with(Kinds::GUARD_MAC);
 ///
 /// The rules go first: the kernel frees them after an RCU grace period and makes whoever closes the packet
 /// filter's socket wait for that, which costs nothing while the pair is being removed. The addresses are
-/// released last, when nobody uses them any more.
+/// released last, when nobody uses them any more, but by an IPAM that says goodbye over the link.
 pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     let owner = owner(request);
     let mut errors = Vec::new();
+    let (first, last): (Vec<_>, Vec<_>) = request
+        .ipam
+        .iter()
+        .partition(|ipam| interface::speaks_over_the_link(ipam));
+    errors.extend(first.into_iter().filter_map(release));
     let filter = match remove_rules(request, &owner) {
         Ok(filter) => Some(filter),
         Err(error) => {
@@ -35,16 +40,14 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
             .map(Error::from),
     );
     errors.extend(remove_vlan_gateway(&request.config).err());
-    if let Some(ipam) = &request.ipam {
-        errors.extend(
-            ipam.del()
-                .err()
-                .map(interface::Error::from)
-                .map(Error::from),
-        );
-    }
+    errors.extend(last.into_iter().filter_map(release));
     drop(filter);
     Error::join(errors)
+}
+
+fn release(ipam: &Delegate) -> Option<Error> {
+    let error = ipam.del().err()?;
+    Some(interface::Error::from(error).into())
 }
 
 fn remove_rules(request: &DelRequest<Config>, owner: &Owner) -> Result<Netfilter, Error> {

@@ -23,14 +23,28 @@ pub fn add(request: &Request<Config>) -> Result<Added, Error> {
     let mut transaction = Transaction::new(World::open(&request.netns)?);
     interface::refuse_taken_name(&transaction.container, request.ifname.as_str())?;
 
-    let mut result = obtain(&mut transaction, request)?;
+    let over_the_link = request
+        .ipam
+        .as_ref()
+        .filter(|ipam| interface::speaks_over_the_link(ipam));
+    let known = match over_the_link {
+        Some(_) => None,
+        None => Some(obtain(&mut transaction, request)?),
+    };
     let pair = NewVeth {
         mtu: config.mtu()?,
         ..NewVeth::new(&owner.ifname)?
     };
     let veth = pair::create(&mut transaction, pair, &owner)?;
-    host::set_up(&transaction, &veth.host, &owner, &result)?;
+    host::set_up(&transaction, &veth.host, &owner, known.as_ref())?;
     log::info(format_args!("the host's end is {}", veth.host.name));
+    let mut result = match known {
+        Some(result) => result,
+        None => {
+            interface::open_for_ipam(&transaction.container, &veth.container)?;
+            obtain(&mut transaction, request)?
+        }
+    };
 
     let settings = addressing::Settings {
         accept_ra: config.accept_ra,

@@ -34,14 +34,17 @@ pub fn require_ipv6(
     }
 }
 
-/// Gives the host's end its settings and its owner's name, and sets it up.
+/// Gives the host's end its settings and its owner's name, and sets it up. The result is that of an IPAM that could be
+/// asked before.
 pub fn set_up(
     world: &World,
     end: &VethEnd,
     owner: &Owner,
-    result: &CniResult,
+    known: Option<&CniResult>,
 ) -> Result<(), Error> {
-    let ipv4_only = !result.ips.is_empty() && result.ips.iter().all(|ip| ip.address.is_ipv4());
+    let ipv4_only = known.is_some_and(|result| {
+        !result.ips.is_empty() && result.ips.iter().all(|ip| ip.address.is_ipv4())
+    });
     write_settings(&end.name);
     let mut requests = Vec::new();
     if ipv4_only {

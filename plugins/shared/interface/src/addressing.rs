@@ -350,9 +350,12 @@ pub fn routes(result: &CniResult, oif: u32) -> Vec<NewRoute> {
 fn to_kernel(route: &Route, result: &CniResult, oif: u32) -> NewRoute {
     let reach = route.scope.and_then(|s| u8::try_from(s).ok());
     let on_link = reach.is_some_and(|s| s >= scope::LINK);
-    let gateway = route
-        .gw
-        .or_else(|| gateway_of(result, route.dst).filter(|_| !on_link));
+    let gateway = match route.gw {
+        // How DHCP says that there is none (RFC 3442), and what the kernel takes it for.
+        Some(gateway) if gateway.is_unspecified() => None,
+        Some(gateway) => Some(gateway),
+        None => gateway_of(result, route.dst).filter(|_| !on_link),
+    };
     let mut new = NewRoute {
         metric: positive(route.priority),
         table: route.table.and_then(positive),

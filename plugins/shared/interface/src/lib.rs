@@ -26,5 +26,5 @@ pub mod verify;
 mod world;
 
 pub use error::Error;
-pub use lease::{lease, refuse_taken_name};
+pub use lease::{lease, open_for_ipam, refuse_taken_name, speaks_over_the_link};
 pub use world::{World, owner};

@@ -10,7 +10,7 @@ use super::{Plan, Single, remove};
 use crate::addressing::{self, Announcing, Dad, Settings};
 use crate::error::Error;
 use crate::world::World;
-use crate::{config, lease, refuse_taken_name};
+use crate::{config, lease, open_for_ipam, refuse_taken_name, speaks_over_the_link};
 
 /// How long an address may take to be found free of duplicates.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -73,7 +73,9 @@ fn obtain<S: Single>(
             given
         }
         (None, Some(ipam)) => {
-            addressing::refuse_routers(&transaction.container, link)?;
+            if speaks_over_the_link(ipam) {
+                open_for_ipam(&transaction.container, link)?;
+            }
             lease(transaction, ipam)?
         }
         (None, None) => CniResult::default(),
