@@ -61,6 +61,10 @@ pub const MACVLAN: &str = r#"{"cniVersion":"1.0.0","name":"segment","plugins":[
   "ipam":{"type":"host-local","ranges":[[{"subnet":"192.0.2.0/24","rangeStart":"192.0.2.100","gateway":"192.0.2.9"}],
    [{"subnet":"2001:db8::/64","rangeStart":"2001:db8::100","gateway":"2001:db8::9"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}}]}"#;
 
+/// A bridge to the segment outside, with addresses from a DHCP server there.
+pub const LAN: &str = r#"{"cniVersion":"1.0.0","name":"lan","plugins":[
+ {"type":"bridge","bridge":"br0","ipam":{"type":"dhcp"}}]}"#;
+
 /// Port mappings as Nomad passes them: every port for both protocols, keys capitalised.
 #[must_use]
 pub fn nomad_ports(host: u16, container: u16) -> Value {

@@ -67,6 +67,7 @@ const PLUGINS: &[&str] = &[
     "tap",
     "host-local",
     "static",
+    "dhcp",
     "bandwidth",
     "firewall",
     "portmap",

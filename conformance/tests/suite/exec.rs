@@ -5,11 +5,12 @@ use std::fs;
 
 use conformance::chain::{Attachment, Network, Runtime};
 use conformance::lists::{
-    CARD, LIMITED_MICROVM, MACVLAN, MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP,
+    CARD, LAN, LIMITED_MICROVM, MACVLAN, MESOS, MICROVM, NOMAD, NOMAD_DUAL, OPERATOR, PTP, TAP,
     nomad_ports,
 };
-use conformance::net::{card_id, provide_card};
+use conformance::net::{UPLINK, card_id, provide_card};
 
+use super::dhcp::world::{daemon, dnsmasq};
 use super::support::{Lab, OURS, plugins, sandboxed, tool};
 
 const TRACE: &str = "/run/sandbox/tmp/trace";
@@ -139,6 +140,15 @@ sandboxed! {
     fn a_card_starts_nothing_but_plugins(lab) {
         provide_card(&lab.host, 0).unwrap();
         run_list(lab, "h", CARD, 0);
+    }
+
+    fn a_lease_from_a_dhcp_server_starts_nothing_but_plugins_and_nothing_sleeps(lab) {
+        let _server = dnsmasq(lab, &[]);
+        let _daemon = daemon(lab, &[]);
+        lab.rtnl().add_bridge("br0").unwrap();
+        lab.rtnl().set_master(UPLINK, "br0").unwrap();
+        run_list(lab, "l", LAN, 0);
+        nothing_sleeps(lab, LAN, "c1");
     }
 
     fn nothing_sleeps_on_the_way(lab) {

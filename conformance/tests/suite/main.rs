@@ -19,6 +19,7 @@ mod chains;
 mod cnitool;
 mod concurrency;
 mod demo;
+mod dhcp;
 mod doctor;
 mod exec;
 mod faults;

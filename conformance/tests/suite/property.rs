@@ -190,6 +190,12 @@ sandboxed! {
         arbitrary_configurations(lab, "static");
     }
 
+    fn arbitrary_configurations_of_dhcp(lab) {
+        // Most of them are for a daemon, which is given nothing to ask on.
+        let _daemon = super::dhcp::world::daemon(lab, &["-resendtimeout", "50ms"]);
+        arbitrary_configurations(lab, "dhcp");
+    }
+
     fn arbitrary_configurations_of_firewall(lab) {
         arbitrary_configurations(lab, "firewall");
     }

@@ -301,6 +301,9 @@ fn working(plugin: &str, version: &str) -> Value {
         "host-local" => json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": ipam}),
         "static" => json!({"cniVersion": version, "name": "n", "type": plugin,
             "ipam": {"type": plugin, "addresses": [{"address": "10.1.0.2/24"}]}}),
+        "dhcp" => {
+            json!({"cniVersion": version, "name": "n", "type": plugin, "ipam": {"type": plugin}})
+        }
         "tuning" => {
             json!({"cniVersion": version, "name": "n", "type": plugin, "prevResult": previous,
             "sysctl": {"net.core.somaxconn": "512"}})
@@ -412,6 +415,7 @@ sandboxed! {
             plugins: ready.map(|plugin| working(plugin, "1.1.0")).collect(),
         };
         assert!(network.has(Verb::Gc));
+        let _daemon = super::dhcp::world::daemon(lab, &[]);
         lab.ours.status(&network).unwrap();
         lab.ours.gc(&network, None).unwrap();
         lab.ours.gc(&network, Some(&[])).unwrap();

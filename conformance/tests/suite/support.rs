@@ -26,6 +26,7 @@ pub const OURS: [&str; 16] = [
     "dummy",
     "host-device",
     "tap",
+    "dhcp",
     "host-local",
     "static",
     "bandwidth",
@@ -145,6 +146,11 @@ fn build() -> PathBuf {
 
 /// The reference set's plugins, for tests in which both kinds meet on one host.
 pub fn reference() -> Runtime {
+    Runtime::new(&reference_directory())
+}
+
+/// Where they are.
+pub fn reference_directory() -> PathBuf {
     let places = std::env::var_os("CNI_REFERENCE")
         .map(PathBuf::from)
         .into_iter()
@@ -152,11 +158,10 @@ pub fn reference() -> Runtime {
     let found = places
         .into_iter()
         .find(|place| place.join("bridge").is_file());
-    let directory = found.expect(
+    found.expect(
         "this test needs the reference set of CNI plugins: install containernetworking-plugins \
          (Debian, Fedora) or cni-plugins (Arch, Alpine), or name its directory in CNI_REFERENCE",
-    );
-    Runtime::new(&directory)
+    )
 }
 
 /// A program this test cannot do without.

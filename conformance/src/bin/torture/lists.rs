@@ -59,6 +59,10 @@ const FIXED: &str = r#"{"cniVersion":"1.0.0","name":"fixed","plugins":[
  {"type":"tap","ipam":{"type":"static","addresses":[{"address":"10.92.0.2/24"},{"address":"fd00:92::2/64"}],
   "routes":[{"dst":"10.91.0.0/16","gw":"10.92.0.1"}]}}]}"#;
 
+/// An interface on the segment outside, with an address from a DHCP server there.
+const LEASED: &str = r#"{"cniVersion":"1.0.0","name":"lan","plugins":[
+ {"type":"macvlan","master":"up0","ipam":{"type":"dhcp"}}]}"#;
+
 /// Plugins whose kinds of links many kernels lack. Their lists are played only where they are asked for by name.
 pub const RARE: [&str; 3] = ["ipvlan", "vlan", "dummy"];
 
@@ -119,6 +123,14 @@ pub const LISTS: [List; 13] = [
         bridge: "",
         iptables: false,
         contained: false,
+    },
+    List {
+        key: "e",
+        title: "macvlan with an address from a DHCP server",
+        text: LEASED,
+        bridge: "",
+        iptables: false,
+        contained: true,
     },
     List {
         key: "m",
@@ -184,6 +196,11 @@ impl List {
     /// The network as it is configured.
     pub fn network(&self) -> Result<Network> {
         Network::parse(self.text)
+    }
+
+    /// Whether its addresses come from a DHCP server.
+    pub fn has_dhcp(&self) -> bool {
+        self.text.contains(r#""ipam":{"type":"dhcp""#)
     }
 
     /// Whether each container takes a card of the host.

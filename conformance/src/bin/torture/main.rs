@@ -8,6 +8,7 @@ mod build;
 mod dice;
 mod fail;
 mod kill;
+mod lan;
 mod lists;
 mod reset;
 mod rows;

@@ -10,6 +10,7 @@ use conformance::snapshot::{Item, Leavings, Snapshot};
 use conformance::{Error, Result};
 use serde_json::{Value, json};
 
+use crate::lan::Lan;
 use crate::lists::{List, type_of};
 use crate::reset::reset;
 use crate::trace::{Plan, Report};
@@ -90,12 +91,18 @@ pub struct World {
     runtime: Runtime,
     tracer: PathBuf,
     serial: u32,
+    /// The server and the daemon of a network that needs them; they end with the world.
+    _lan: Option<Lan>,
 }
 
 impl World {
     /// Furnishes the sandbox.
     pub fn new(list: List, plugins: &Path, tracer: &Path) -> Result<Self> {
         let host = Host::new()?;
+        let lan = match list.has_dhcp() {
+            true => Some(Lan::start(&host, plugins)?),
+            false => None,
+        };
         let container = host.container("c1")?;
         let world = Self {
             list,
@@ -109,6 +116,7 @@ impl World {
             runtime: Runtime::new(plugins),
             tracer: tracer.to_owned(),
             serial: 0,
+            _lan: lan,
         };
         world.provide_cards(&[CARD, OTHER_CARD])?;
         Ok(world)
