@@ -16,7 +16,7 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 16] = [
+pub const OURS: [&str; 17] = [
     "loopback",
     "bridge",
     "ptp",

@@ -67,7 +67,7 @@ const LEASED: &str = r#"{"cniVersion":"1.0.0","name":"lan","plugins":[
 pub const RARE: [&str; 3] = ["ipvlan", "vlan", "dummy"];
 
 /// All of them.
-pub const LISTS: [List; 13] = [
+pub const LISTS: [List; 14] = [
     List {
         key: "a",
         title: "the list Nomad has shipped: IPv4, nftables",
