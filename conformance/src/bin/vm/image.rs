@@ -18,7 +18,7 @@ use crate::tools::{Programs, output, test_programs};
 const OWN: &[&str] = &["demo", "sandbox", "torture", "vm-guest"];
 
 /// Binaries beside the plugins that have no business in there.
-const NOT_PLUGINS: &[&str] = &["bench", "cnitool", "floor", "noop", "peak", "vm"];
+const NOT_PLUGINS: &[&str] = &["bench", "cnitool", "floor", "noop", "peak", "record", "vm"];
 
 /// Tools of this machine that plugins, the demo and tests call.
 const TOOLS: &[&str] = &[
