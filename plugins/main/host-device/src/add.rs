@@ -41,8 +41,8 @@ fn obtain(
 ) -> Result<CniResult, Error> {
     let given = match &request.ipam {
         Some(ipam) => {
-            if let Some(link) = link {
-                addressing::refuse_routers(&transaction.container, link)?;
+            if let Some(link) = link.filter(|_| interface::speaks_over_the_link(ipam)) {
+                interface::open_for_ipam(&transaction.container, link)?;
             }
             interface::lease(transaction, ipam)?
         }
