@@ -9,7 +9,7 @@ pub use attachments::{Attachment, ValidAttachments};
 pub use list::{ListError, NetworkList};
 pub use plugin::{PluginConf, PluginError, Request};
 
-use crate::json::{self, DecodeError};
+use crate::json::{self, DecodeError, Key};
 use crate::result::Dns;
 use serde::Deserialize;
 use serde_json::Value;
@@ -82,6 +82,32 @@ impl NetConf {
             runtime_config: base.runtime_config,
             args: base.args,
         })
+    }
+
+    /// The keys that mean the same to every plugin. What is in `ipam`, `dns`, `runtimeConfig` and `args` is each
+    /// plugin's own, but for the name of the IPAM plugin.
+    pub fn keys() -> Vec<Key> {
+        let own = |key: &Key| {
+            ["ipam", "dns", "runtimeConfig", "args"]
+                .iter()
+                .all(|section| {
+                    key.path != *section && !key.path.starts_with(&format!("{section}."))
+                })
+        };
+        let within = |section: &str, keys: Vec<Key>| {
+            keys.into_iter()
+                .map(|key| Key {
+                    path: format!("{section}.{}", key.path),
+                    ..key
+                })
+                .collect::<Vec<_>>()
+        };
+        let mut keys: Vec<Key> = json::keys::<Base>().into_iter().filter(own).collect();
+        keys.extend(within("ipam", json::keys::<IpamType>()));
+        for list in [attachments::KEY, attachments::OLD_KEY] {
+            keys.extend(within(&format!("{list}[]"), json::keys::<Attachment>()));
+        }
+        keys
     }
 
     /// `ipam.type`, or empty.

@@ -30,12 +30,14 @@
 mod access;
 mod decode;
 mod fold;
+mod keys;
 mod parse;
 mod print;
 mod repeated;
 
 pub use decode::{DecodeError, from_value};
 pub use fold::{get, remove, same_key};
+pub use keys::{Key, keys};
 pub use parse::{ParseError, parse};
 pub use print::{sorted, to_pretty, to_string};
 pub use repeated::repeated_keys;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use cni_types::json::{self, DecodeError};
+use cni_types::json::{self, DecodeError, Key};
 use cni_types::net::{optional_cidr, optional_ip, parse_cidr, parse_ip};
 use cni_types::{Args, Route, SpecVersion, Value};
 use ipam_store::{RangeSet, RangeSpec, SetError, parse_sets};
@@ -128,6 +128,11 @@ impl Config {
             resolv_conf: (!ipam.resolv_conf.is_empty()).then(|| ipam.resolv_conf.into()),
         })
     }
+}
+
+/// The keys of the configuration.
+pub(crate) fn keys() -> Vec<Key> {
+    json::keys::<File>()
 }
 
 #[derive(Default, Deserialize)]

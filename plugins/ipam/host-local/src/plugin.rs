@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use cni_types::json::Key;
 use cni_types::result::{CniResult, Dns, Ip};
 use cni_types::{ContainerId, IfName, ValidAttachments, Value};
 use ipam_store::{Allocation, Boot, Options, Owner, RangeSet, Store};
 use skel::{Added, DelRequest, NetworkRequest, Plugin, Request, Transaction, log};
 
-use crate::config::{Config, Place};
+use crate::config::{self, Config, Place};
 use crate::error::Error;
 use crate::{resolv, status};
 
@@ -25,6 +26,10 @@ impl Plugin for HostLocal {
     type Config = Value;
 
     type Error = Error;
+
+    fn keys() -> Vec<Key> {
+        config::keys()
+    }
 
     fn add(request: &Request<Value>) -> Result<Added, Error> {
         request.args.require_well_formed()?;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use cni_types::json::{self, DecodeError};
+use cni_types::json::{self, DecodeError, Key};
 use cni_types::net::{optional_ip, parse_cidr, parse_ip};
 use cni_types::result::{Dns, Ip, Route};
 use cni_types::{Args, SpecVersion, Value};
@@ -87,6 +87,11 @@ impl Config {
             dns: ipam.dns,
         })
     }
+}
+
+/// The keys of the configuration.
+pub(crate) fn keys() -> Vec<Key> {
+    json::keys::<File>()
 }
 
 #[derive(Default, Deserialize)]

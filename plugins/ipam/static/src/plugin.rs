@@ -1,10 +1,11 @@
 //! The six commands. Nothing is remembered, so there is nothing to free.
 
 use cni_types::Value;
+use cni_types::json::Key;
 use cni_types::result::{CniResult, Ip};
 use skel::{Added, DelRequest, NetworkRequest, Plugin, Request};
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::error::Error;
 
 /// The plugin.
@@ -17,6 +18,10 @@ impl Plugin for Static {
     type Config = Value;
 
     type Error = Error;
+
+    fn keys() -> Vec<Key> {
+        config::keys()
+    }
 
     fn add(request: &Request<Value>) -> Result<Added, Error> {
         request.args.require_well_formed()?;

@@ -7,7 +7,6 @@ use interface::config::{RuntimeMac, mac_of_args};
 use netlink::MacAddr;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
-use serde_json::Value;
 use skel::Request;
 
 use crate::error::Error;
@@ -84,8 +83,9 @@ impl<T> Default for Later<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Later<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        Ok(Self(json::from_value(&value)))
+        Ok(Self(
+            Option::deserialize(deserializer).map_err(de::Error::custom),
+        ))
     }
 }
 

@@ -10,7 +10,7 @@ use cni_types::names::{NetnsPath, NetworkName};
 use cni_types::result::CniResult;
 use cni_types::version::{self, LaterCommand};
 use cni_types::{Args, CniError, SpecVersion, code, json};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::delegate::Delegate;
 use crate::env::{Attachment, Environment, Verb};
@@ -26,6 +26,11 @@ const REQUEST_LIMIT: u64 = 64 << 20;
 /// The release of the reference set whose behaviour the plugins match. Programs read it from the about
 /// line: Nomad wants at least 0.4.0 (and 1.3.0 before it trusts CHECK), nerdctl at least 1.7.1.
 const REFERENCE_RELEASE: &str = "1.9.1";
+
+/// The key of how much is logged.
+const LOG_LEVEL: &str = "logLevel";
+/// The key of where it is logged.
+const LOG_FILE: &str = "logFile";
 
 /// An answer that has not been given yet. Dropping it takes back the changes behind it.
 pub struct Reply {
@@ -211,6 +216,15 @@ fn version_line<P: Plugin>() -> String {
     )
 }
 
+/// The answer to `--keys`: an object of the keys that the plugin reads, each with what its value is.
+pub(crate) fn keys<P: Plugin>() -> Reply {
+    let own = [LOG_LEVEL, LOG_FILE].map(|path| (path.to_owned(), "string".to_owned()));
+    let all = P::keys().into_iter().chain(NetConf::keys());
+    let all = all.map(|key| (key.path, key.kind)).chain(own);
+    let object: Map<String, Value> = all.map(|(path, kind)| (path, kind.into())).collect();
+    Reply::success(json::to_pretty(&Value::Object(object)))
+}
+
 /// A call whose configuration has been read.
 struct Call<'e> {
     env: &'e Environment,
@@ -247,7 +261,7 @@ impl<'e> Call<'e> {
     fn start_log(&self, plugin: &str, verb: Verb, attachment: Option<&Attachment>) {
         let asked = std::env::var("CNI_LOG")
             .ok()
-            .or_else(|| self.text("logLevel"));
+            .or_else(|| self.text(LOG_LEVEL));
         let level = asked
             .as_deref()
             .and_then(log::Level::parse)
@@ -256,7 +270,7 @@ impl<'e> Call<'e> {
             .map(|a| format!(" {} {}", a.container_id, a.ifname))
             .unwrap_or_default();
         let prefix = format!("{plugin} {} {}{whose}", verb.word(), self.network);
-        log::init(self.started, prefix, level, self.text("logFile").as_deref());
+        log::init(self.started, prefix, level, self.text(LOG_FILE).as_deref());
     }
 
     fn text(&self, key: &str) -> Option<String> {

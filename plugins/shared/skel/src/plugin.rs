@@ -1,6 +1,7 @@
 //! What a plugin is.
 
 use cni_types::SpecVersion;
+use cni_types::json::{self, Key};
 use cni_types::result::CniResult;
 use serde::de::DeserializeOwned;
 
@@ -24,6 +25,12 @@ pub trait Plugin {
 
     /// What can go wrong.
     type Error: PluginError;
+
+    /// The keys of the configuration that it reads. A plugin whose [`Config`](Self::Config) is not the type that it decodes
+    /// says here which is.
+    fn keys() -> Vec<Key> {
+        json::keys::<Self::Config>()
+    }
 
     /// ADD. The changes it returns are kept once the result has been written, else they are undone.
     fn add(request: &Request<Self::Config>) -> Result<Added, Self::Error>;

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::dispatch::{Reply, serve};
+use crate::dispatch::{Reply, keys, serve};
 use crate::env::Environment;
 use crate::error::{ProtocolError, to_object};
 use crate::plugin::Plugin;
@@ -16,9 +16,17 @@ use crate::plugin::Plugin;
 ///
 /// The result is written as the very last action. If that fails, or a signal that asks us to stop came
 /// before it, everything the call changed is taken back and the exit status is 1.
+///
+/// With the argument `--keys` it prints the keys of the configuration that the plugin reads, and what their values are, instead.
 pub fn run<P: Plugin>() -> ExitCode {
     // The default hook prints a backtrace that nobody asked for; the text goes into the error object.
     std::panic::set_hook(Box::new(|_| ()));
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == "--keys")
+    {
+        return finish(keys::<P>());
+    }
     let signals = Signals::hold();
     let env = Environment::of_process();
     let mut reply = serve::<P>(&env, std::io::stdin().lock());
