@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::error::Context;
 use crate::{Error, Result};
 
 /// The running program's own file.
@@ -47,4 +48,31 @@ pub fn build() -> Result<()> {
             what: "a build of the plugins without errors".into(),
         })
     }
+}
+
+/// The names of the workspace's plugins, sorted.
+///
+/// # Errors
+/// When the source is not where it was when this was built.
+pub fn plugins() -> Result<Vec<String>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
+    let mut names = Vec::new();
+    for kind in ["main", "ipam", "meta"] {
+        let directory = root.join(kind);
+        let entries = directory
+            .read_dir()
+            .doing(|| format!("list {}", directory.display()))?;
+        for entry in entries {
+            let path = entry
+                .doing(|| format!("list {}", directory.display()))?
+                .path();
+            if let Some(name) = path.file_name()
+                && path.join("src/main.rs").is_file()
+            {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
 }

@@ -44,6 +44,8 @@ struct Options {
 enum What {
     /// Everything: by attachments and leases that are there already, many at once, packets, the floor.
     All(scale::Plan),
+    /// The start-up of each plugin, and nothing else.
+    StartUp,
     /// Carry out orders from standard input, inside a sandbox; used by the benchmark itself.
     #[command(hide = true)]
     Worker {
@@ -53,27 +55,6 @@ enum What {
         list: String,
     },
 }
-
-/// Each plugin whose start-up is measured.
-const PLUGINS: &[&str] = &[
-    "loopback",
-    "bridge",
-    "ptp",
-    "macvlan",
-    "ipvlan",
-    "vlan",
-    "dummy",
-    "host-device",
-    "tap",
-    "host-local",
-    "static",
-    "dhcp",
-    "bandwidth",
-    "firewall",
-    "portmap",
-    "tc-redirect-tap",
-    "tuning",
-];
 
 const LISTS: [(&str, &str, &str); 2] = [
     ("a", "a: bridge, firewall, portmap", lists::NOMAD),
@@ -89,6 +70,7 @@ fn main() -> ExitCode {
     let outcome = match (&options.what, options.inside.as_slice()) {
         (Some(What::All(plan)), _) => everything(plan),
         (Some(What::Worker { plugins, list }), _) => scale::work(plugins, list),
+        (Some(What::StartUp), _) => built().and_then(|(_, ours)| print_start_up(&options, &ours)),
         (None, [list, plugins, task]) => inside(&options, list, plugins, task),
         (None, _) => compare(&options),
     };
@@ -138,9 +120,7 @@ fn inside(options: &Options, list: &str, plugins: &str, task: &str) -> Result<()
 }
 
 fn compare(options: &Options) -> Result<()> {
-    let program = workspace::own_path()?;
-    workspace::build()?;
-    let ours = workspace::directory_of(&program);
+    let (program, ours) = built()?;
     let launcher = Launcher::beside(&program)?;
     let turn = Turn {
         launcher: &launcher,
@@ -164,9 +144,23 @@ fn compare(options: &Options) -> Result<()> {
         });
     }
     println!("{}", list_table(&rows));
+    print_start_up(options, &ours)
+}
+
+/// This program, and the directory of the plugins, which have been built.
+fn built() -> Result<(PathBuf, PathBuf)> {
+    let program = workspace::own_path()?;
+    workspace::build()?;
+    let ours = workspace::directory_of(&program);
+    Ok((program, ours))
+}
+
+fn print_start_up(options: &Options, ours: &Path) -> Result<()> {
     eprintln!("start-up ...");
-    let (empty, plugins) = start_up(PLUGINS, &ours, &options.reference, options.rounds * 20)?;
-    println!("{}", start_up_table(empty, &plugins));
+    let plugins = workspace::plugins()?;
+    let names: Vec<&str> = plugins.iter().map(String::as_str).collect();
+    let (empty, rows) = start_up(&names, ours, &options.reference, options.rounds * 20)?;
+    println!("{}", start_up_table(empty, &rows));
     Ok(())
 }
 
