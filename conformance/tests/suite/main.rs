@@ -20,6 +20,7 @@ mod cnitool;
 mod concurrency;
 mod demo;
 mod dhcp;
+mod docs;
 mod doctor;
 mod exec;
 mod faults;
