@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cni_types::json::{self, DecodeError};
+use cni_types::json::{self, DecodeError, Key};
 use cni_types::{Args, Value};
 use serde::Deserialize;
 use thiserror::Error;
@@ -92,6 +92,11 @@ impl Config {
             priority: ipam.priority,
         })
     }
+}
+
+/// The keys of the configuration.
+pub(crate) fn keys() -> Vec<Key> {
+    json::keys::<File>()
 }
 
 #[derive(Default, Deserialize)]

@@ -29,6 +29,10 @@ impl Plugin for Dhcp {
 
     type Error = Error;
 
+    fn keys() -> Vec<cni_types::json::Key> {
+        config::keys()
+    }
+
     fn add(request: &Request<Value>) -> Result<Added, Error> {
         Config::decode(&request.config, &request.args)?;
         let socket = config::socket(&request.config);
