@@ -122,6 +122,12 @@ impl Plugin for Firewall {
                 "firewall: the policy of the iptables FORWARD chain is DROP, which rules of nftables cannot lift"
             ));
         }
+        for chain in filter.obstacles() {
+            skel::log::warn(format_args!(
+                "firewall: chain {chain} drops what is forwarded unless its own rules accept it, which rules elsewhere \
+                 cannot lift"
+            ));
+        }
         filter
             .status(backend, Kinds::ADMIT)
             .map_err(not_ready(backend))?;

@@ -144,7 +144,8 @@ pub fn require_routes(container: &Handle, wanted: &[NewRoute], link: &Link) -> R
     }
     let present = container.routes()?;
     for route in wanted {
-        if !present.iter().any(|p| provides(p, route, link.index)) {
+        let is_there = present.iter().any(|p| provides(p, route, link.index));
+        if !is_there && !is_moved(container, &present, route, link)? {
             let via = route
                 .gateway
                 .map(|gw| format!(" via {gw}"))
@@ -158,6 +159,38 @@ pub fn require_routes(container: &Handle, wanted: &[NewRoute], link: &Link) -> R
         }
     }
     Ok(())
+}
+
+/// Whether a later plugin has put a route of the main table where packets of the link look for it: into the table of its
+/// VRF (`vrf`), or into one of its address (`sbr`). Which router a default route there leads through is for `sbr` to say.
+fn is_moved(
+    container: &Handle,
+    present: &[Route],
+    wanted: &NewRoute,
+    link: &Link,
+) -> Result<bool, Error> {
+    if wanted.table.is_some_and(|table| table != TABLE_MAIN) {
+        return Ok(false);
+    }
+    let mut moved = wanted.clone();
+    if let Some(master) = link.master
+        && let Some(table) = container.link_by_index(master)?.vrf_table()
+    {
+        moved.table = Some(table);
+        return Ok(present.iter().any(|p| provides(p, &moved, link.index)));
+    }
+    let addresses = container.addresses(link)?;
+    let rules = container.rules(wanted.dst.is_ipv6())?;
+    let mut of_link = rules
+        .iter()
+        .filter(|rule| rule.plain && addresses.iter().any(|a| rule.is_from(a.ip.ip())));
+    Ok(of_link.any(|rule| {
+        moved.table = Some(rule.table);
+        if wanted.dst.prefix() == 0 {
+            moved.gateway = None;
+        }
+        present.iter().any(|p| provides(p, &moved, link.index))
+    }))
 }
 
 /// Whether a route of the kernel, perhaps one of several ways to its destination, is the wanted one.

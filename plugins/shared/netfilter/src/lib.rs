@@ -21,6 +21,7 @@ mod lock;
 mod netfilter;
 pub mod nfnl;
 mod nft;
+mod obstacle;
 mod owner;
 
 pub use conntrack::Flows;

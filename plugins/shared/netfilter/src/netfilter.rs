@@ -13,6 +13,7 @@ use crate::intent::{Intent, Kinds, PublishedPort};
 use crate::iptables::{self, Iptables};
 use crate::nfnl::Socket;
 use crate::nft::{self, Nftables};
+use crate::obstacle;
 use crate::owner::{Holder, Owner};
 
 /// Who carries intents out.
@@ -157,6 +158,12 @@ impl Netfilter {
     /// traffic through. (Of legacy tables this cannot be told without their tool.)
     pub fn forward_is_closed(&mut self) -> bool {
         iptables::forward_is_closed(&mut self.socket)
+    }
+
+    /// Chains of others that drop forwarded packets unless their own rules accept them: no rule of ours can lift that.
+    /// Each as `nft` names it: family, table, chain. (Legacy tables are not among them.)
+    pub fn obstacles(&mut self) -> Vec<String> {
+        obstacle::chains(&mut self.socket)
     }
 
     /// Makes everything wanted for the owner, or nothing. Repeating it replaces what the owner had of these kinds.

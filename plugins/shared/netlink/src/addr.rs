@@ -1,5 +1,7 @@
 //! Addresses of links.
 
+mod exact;
+
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnetwork::IpNetwork;
@@ -17,6 +19,8 @@ use crate::link::LinkRef;
 use crate::nla::{self, attributes};
 use crate::request::Request;
 use crate::sys;
+
+pub use exact::ExactAddress;
 
 const HEADER_LEN: usize = 8;
 
@@ -201,16 +205,20 @@ impl Handle {
     }
 
     fn list_addresses(&self, index: u32, object: String) -> Result<Vec<Address>> {
-        let mut message = AddressMessage::default();
-        message.header.index = index;
-        let request = Request::new(
-            RouteNetlinkMessage::GetAddress(message),
-            NLM_F_DUMP,
-            "list",
-            object,
-        );
-        self.socket.exchange(&request, parse)
+        self.socket.exchange(&list_request(index, object), parse)
     }
+}
+
+/// The request that lists the addresses of one link; with index 0, of all.
+fn list_request(index: u32, object: String) -> Request {
+    let mut message = AddressMessage::default();
+    message.header.index = index;
+    Request::new(
+        RouteNetlinkMessage::GetAddress(message),
+        NLM_F_DUMP,
+        "list",
+        object,
+    )
 }
 
 /// Reads an `RTM_NEWADDR` message; anything else is none.

@@ -37,6 +37,14 @@ pub enum Error {
         /// The system's reason.
         errno: Errno,
     },
+    /// Somebody else works in a namespace and does not come to an end.
+    #[error("network namespace {path:?} is locked: {held}")]
+    Locked {
+        /// The namespace.
+        path: PathBuf,
+        /// Who holds the lock, and for how long it was waited.
+        held: String,
+    },
     /// The thread could not go back to its own namespace. Nothing may run on it any more that depends on the namespace,
     /// and this crate refuses to.
     #[error("this thread is stranded in network namespace {path:?}: cannot return to its own: {}", describe(*.errno))]
@@ -176,6 +184,15 @@ impl Error {
     #[must_use]
     pub fn is_exists(&self) -> bool {
         self.errno() == Some(Errno::EEXIST)
+    }
+
+    /// Whether the kernel was built without what is asked of it, or that is switched off.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self.errno(),
+            Some(Errno::EOPNOTSUPP | Errno::EAFNOSUPPORT | Errno::EPROTONOSUPPORT)
+        )
     }
 
     /// Whether the namespace file is gone (and nothing else is wrong).

@@ -51,6 +51,7 @@ mod conf;
 mod error;
 mod handle;
 mod link;
+mod locked;
 mod mac;
 mod name;
 mod netns;
@@ -58,6 +59,7 @@ mod nla;
 mod packet;
 mod request;
 mod route;
+mod rule;
 mod socket;
 #[cfg(test)]
 mod survival;
@@ -68,7 +70,7 @@ pub mod tun;
 mod vlan;
 mod watch;
 
-pub use addr::{Address, NewAddress, random_link_local};
+pub use addr::{Address, ExactAddress, NewAddress, random_link_local};
 pub use announce::Station;
 pub use error::{Error, Result};
 pub use handle::Handle;
@@ -76,6 +78,7 @@ pub use link::{
     BridgePort, IpvlanMode, KindData, Link, LinkChange, LinkRef, MacvlanMode, NewBridge, NewIfb,
     NewKind, NewLink, NewVeth, OperState, UnknownMode, Veth, VethEnd,
 };
+pub use locked::Locked;
 pub use mac::MacAddr;
 pub use name::{ALT_NAME_MAX, NAME_MAX, check_name, random_name};
 pub use netlink_packet_route::address::AddressFlags;
@@ -83,5 +86,8 @@ pub use netns::Netns;
 pub use nix::errno::Errno;
 pub use packet::PacketSocket;
 pub use request::Request;
-pub use route::{NewRoute, NextHop, Route, RouteConflict, TABLE_LOCAL, TABLE_MAIN, Way, scope};
+pub use route::{
+    ExactRoute, NewRoute, NextHop, Route, RouteConflict, TABLE_LOCAL, TABLE_MAIN, Way, scope,
+};
+pub use rule::{NewRule, Rule};
 pub use vlan::VlanRange;

@@ -77,12 +77,27 @@ impl Handle {
         wanted: impl Fn(&Address) -> bool,
         deadline: Instant,
     ) -> Result<()> {
+        self.wait_settled_in(None, link, wanted, deadline)
+    }
+
+    /// As [`Handle::wait_settled`], for a port of the VRF with the index `vrf`, which has its own table for what is
+    /// taken in.
+    ///
+    /// # Errors
+    /// As [`Handle::wait_settled`].
+    pub fn wait_settled_in(
+        &self,
+        vrf: Option<u32>,
+        link: &impl LinkRef,
+        wanted: impl Fn(&Address) -> bool,
+        deadline: Instant,
+    ) -> Result<()> {
         let started = Instant::now();
-        if self.unsettled(link, &wanted)?.is_none() {
+        if self.unsettled(vrf, link, &wanted)?.is_none() {
             return Ok(());
         }
         let notices = self.subscribe(GROUP_IPV6_ADDRESS | GROUP_IPV6_ROUTE)?;
-        while let Some(address) = self.unsettled(link, &wanted)? {
+        while let Some(address) = self.unsettled(vrf, link, &wanted)? {
             if !notices.wait(deadline, |kind, payload| concerns(kind, payload, &address))? {
                 let what = if address.is_tentative() {
                     "is still tentative"
@@ -102,6 +117,7 @@ impl Handle {
     /// The first wanted address that cannot be used yet; a duplicate is an error.
     fn unsettled(
         &self,
+        vrf: Option<u32>,
         link: &impl LinkRef,
         wanted: impl Fn(&Address) -> bool,
     ) -> Result<Option<Address>> {
@@ -117,7 +133,7 @@ impl Handle {
             });
         }
         for address in wanted {
-            if address.is_tentative() || !self.takes_in(&address)? {
+            if address.is_tentative() || !self.takes_in(vrf, &address)? {
                 return Ok(Some(address));
             }
         }
@@ -125,12 +141,16 @@ impl Handle {
     }
 
     /// Whether packets to an own address are delivered here.
-    fn takes_in(&self, address: &Address) -> Result<bool> {
+    fn takes_in(&self, vrf: Option<u32>, address: &Address) -> Result<bool> {
         // Link-local addresses can be the same on many links, and asking by address alone may answer for another.
         if address.scope != SCOPE_GLOBAL {
             return Ok(true);
         }
-        match self.way_to(address.ip.ip()) {
+        let way = match vrf {
+            Some(vrf) => self.way_over(vrf, address.ip.ip()),
+            None => self.way_to(address.ip.ip()),
+        };
+        match way {
             Ok(way) => Ok(way.local),
             Err(Error::Kernel { .. }) => Ok(false),
             Err(other) => Err(other),

@@ -16,6 +16,7 @@ use crate::delegate::Delegate;
 use crate::env::{Attachment, Environment, Verb};
 use crate::error::{ProtocolError, to_object};
 use crate::log;
+use crate::misspelt;
 use crate::plugin::Plugin;
 use crate::request::{DelRequest, NetworkRequest, Request};
 use crate::undo::Commit;
@@ -117,6 +118,11 @@ fn add<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniE
         .accept::<P>()
         .and_then(|version| call.request::<P>(attachment, version))
         .map_err(|e| to_object(&e))?;
+    for (key, field) in misspelt::suspects::<P::Config>(&call.value) {
+        log::warn(format_args!(
+            "the key {key:?} of the configuration is unknown and ignored; {field:?} is one that looks like it"
+        ));
+    }
     let added = P::add(&request).map_err(|e| to_object(&e))?;
     log::info(format_args!("ADD done"));
     let stdout = added

@@ -11,6 +11,7 @@ mod dispatch;
 mod env;
 mod error;
 pub mod log;
+mod misspelt;
 mod plugin;
 mod request;
 mod run;

@@ -30,6 +30,7 @@ pub(crate) use apply::know;
 pub(crate) use contest::contest;
 pub(crate) use localnet::guard as guard_localnet;
 pub(crate) use masqueraded::{addresses as masqueraded, holder as masquerader};
+pub(crate) use sets::TABLE;
 pub(crate) use status::is_present;
 
 use crate::carrier::{Carrier, Context};

@@ -1,11 +1,11 @@
-//! Making a link that comes alone: macvlan, ipvlan, vlan, dummy.
+//! Making a link that comes alone: macvlan, ipvlan, vlan, dummy, vrf.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoVlan, IpVlanMode, LinkAttribute,
+    InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoVlan, InfoVrf, IpVlanMode, LinkAttribute,
 };
 use nix::errno::Errno;
 use rtnetlink::{LinkMessageBuilder, LinkUnspec};
@@ -51,6 +51,11 @@ pub enum NewKind {
     },
     /// A link that drops what is sent over it.
     Dummy,
+    /// A domain of routing of its own: the links that are its ports use its table and no other.
+    Vrf {
+        /// The table.
+        table: u32,
+    },
 }
 
 /// A link to be made.
@@ -76,6 +81,7 @@ impl NewKind {
             Self::Ipvlan { .. } => "ipvlan",
             Self::Vlan { .. } => "vlan",
             Self::Dummy => "dummy",
+            Self::Vrf { .. } => "vrf",
         }
     }
 
@@ -84,7 +90,7 @@ impl NewKind {
             Self::Macvlan { master, .. }
             | Self::Ipvlan { master, .. }
             | Self::Vlan { master, .. } => Some(*master),
-            Self::Dummy => None,
+            Self::Dummy | Self::Vrf { .. } => None,
         }
     }
 
@@ -94,6 +100,7 @@ impl NewKind {
             Self::Ipvlan { .. } => InfoKind::IpVlan,
             Self::Vlan { .. } => InfoKind::Vlan,
             Self::Dummy => InfoKind::Dummy,
+            Self::Vrf { .. } => InfoKind::Vrf,
         }
     }
 
@@ -111,6 +118,7 @@ impl NewKind {
             }
             Self::Vlan { id, .. } => Some(InfoData::Vlan(vec![InfoVlan::Id(*id)])),
             Self::Dummy => None,
+            Self::Vrf { table } => Some(InfoData::Vrf(vec![InfoVrf::TableId(*table)])),
         }
     }
 
@@ -120,6 +128,7 @@ impl NewKind {
             Self::Ipvlan { .. } => "create ipvlan",
             Self::Vlan { .. } => "create vlan",
             Self::Dummy => "create dummy",
+            Self::Vrf { .. } => "create vrf",
         }
     }
 

@@ -7,11 +7,13 @@ use netlink_packet_route::link::{IpVlanMode, MacVlanMode};
 
 use crate::nla::{self, attributes};
 
-/// `IFLA_MACVLAN_MODE`, `IFLA_MACVLAN_BC_QUEUE_LEN`, `IFLA_IPVLAN_MODE` and `IFLA_VLAN_ID` (linux/if_link.h).
+/// `IFLA_MACVLAN_MODE`, `IFLA_MACVLAN_BC_QUEUE_LEN`, `IFLA_IPVLAN_MODE`, `IFLA_VLAN_ID` and `IFLA_VRF_TABLE`
+/// (linux/if_link.h).
 const MACVLAN_MODE: u16 = 1;
 const MACVLAN_BC_QUEUE_LEN: u16 = 7;
 const IPVLAN_MODE: u16 = 1;
 const VLAN_ID: u16 = 1;
+const VRF_TABLE: u16 = 1;
 
 /// Which of the links on one master, and of the stations beyond it, a macvlan link can talk with (ip-link(8)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -140,6 +142,11 @@ pub enum KindData {
         /// The VLAN.
         id: u16,
     },
+    /// Of a VRF.
+    Vrf {
+        /// The table of its ports' routes.
+        table: u32,
+    },
 }
 
 impl KindData {
@@ -164,6 +171,10 @@ impl KindData {
             },
             "vlan" => match find(VLAN_ID).and_then(nla::as_u16) {
                 Some(id) => Self::Vlan { id },
+                None => Self::Other,
+            },
+            "vrf" => match find(VRF_TABLE).and_then(nla::as_u32) {
+                Some(table) => Self::Vrf { table },
                 None => Self::Other,
             },
             _ => Self::Other,
@@ -225,6 +236,11 @@ mod tests {
             KindData::parse("vlan", &[6, 0, 1, 0, 5, 0, 0, 0]),
             KindData::Vlan { id: 5 }
         );
+        assert_eq!(
+            KindData::parse("vrf", &[8, 0, 1, 0, 10, 0, 0, 0]),
+            KindData::Vrf { table: 10 }
+        );
+        assert_eq!(KindData::parse("vrf", &[]), KindData::Other);
         assert_eq!(KindData::parse("vlan", &[6, 0, 1]), KindData::Other);
         assert_eq!(KindData::parse("bridge", &macvlan), KindData::Other);
     }

@@ -128,6 +128,15 @@ impl Link {
         self.kind.as_deref() == Some("ifb")
     }
 
+    /// The table of a VRF; none for any other kind of link.
+    #[must_use]
+    pub fn vrf_table(&self) -> Option<u32> {
+        match self.data {
+            KindData::Vrf { table } => Some(table),
+            _ => None,
+        }
+    }
+
     /// Whether `other`, in another or the same namespace, is the far end of this veth pair: each names the other's index.
     /// The indices alone can coincide by chance with those of another pair; who must be sure compares names as well.
     #[must_use]

@@ -52,6 +52,8 @@ pub struct NewRoute {
     pub mtu: Option<u32>,
     /// The MSS announced to TCP peers.
     pub advmss: Option<u32>,
+    /// Who makes it (linux/rtnetlink.h); none is 3, boot.
+    pub protocol: Option<u8>,
     /// Take the router to be on the link although no address there says so.
     pub onlink: bool,
     /// What to do about an existing route.
@@ -72,6 +74,7 @@ impl NewRoute {
             scope: None,
             mtu: None,
             advmss: None,
+            protocol: None,
             onlink: false,
             conflict: RouteConflict::default(),
         }
@@ -109,7 +112,9 @@ impl NewRoute {
         if self.scope.is_none() {
             message.header.scope = RouteScope::NoWhere;
         }
-        message.header.protocol = RouteProtocol::Unspec;
+        if self.protocol.is_none() {
+            message.header.protocol = RouteProtocol::Unspec;
+        }
         Request::new(
             RouteNetlinkMessage::DelRoute(message),
             0,
@@ -129,7 +134,7 @@ impl NewRoute {
             },
             destination_prefix_length: self.dst.prefix(),
             table: u8::try_from(table).unwrap_or(RouteHeader::RT_TABLE_UNSPEC),
-            protocol: RouteProtocol::Boot,
+            protocol: self.protocol.map_or(RouteProtocol::Boot, Into::into),
             scope: self.wanted_scope().into(),
             kind: RouteType::Unicast,
             flags: if self.onlink {
@@ -173,7 +178,7 @@ impl NewRoute {
         attributes
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let mut text = self.dst.to_string();
         let parts = [
             ("via", self.gateway.map(|ip| ip.to_string())),
@@ -207,6 +212,7 @@ impl Route {
             scope: Some(self.scope),
             mtu: self.mtu,
             advmss: self.advmss,
+            protocol: None,
             onlink: hop.onlink,
             conflict: RouteConflict::default(),
         }

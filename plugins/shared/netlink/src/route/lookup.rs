@@ -35,6 +35,18 @@ impl Handle {
     /// # Errors
     /// The kernel's reason, such as "network is unreachable".
     pub fn way_to(&self, destination: IpAddr) -> Result<Way> {
+        self.way(destination, None)
+    }
+
+    /// As [`Handle::way_to`], for a packet that has to leave by that link, or, if it is a VRF, by one of its ports.
+    ///
+    /// # Errors
+    /// As [`Handle::way_to`].
+    pub fn way_over(&self, oif: u32, destination: IpAddr) -> Result<Way> {
+        self.way(destination, Some(oif))
+    }
+
+    fn way(&self, destination: IpAddr, oif: Option<u32>) -> Result<Way> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
             address_family: if destination.is_ipv6() {
@@ -51,6 +63,7 @@ impl Handle {
         message
             .attributes
             .push(RouteAttribute::Destination(destination.into()));
+        message.attributes.extend(oif.map(RouteAttribute::Oif));
         let request = Request::new(
             RouteNetlinkMessage::GetRoute(message),
             0,

@@ -1,12 +1,14 @@
 //! Routes: what they are, and the requests that list, add, delete and look them up.
 
 mod add;
+mod exact;
 mod lookup;
 mod read;
 
 use std::net::IpAddr;
 
 pub use add::{NewRoute, RouteConflict};
+pub use exact::ExactRoute;
 use ipnetwork::{IpNetwork, Ipv4Network, Ipv6Network};
 pub use lookup::Way;
 pub(crate) use read::parse;

@@ -16,16 +16,16 @@ use crate::handle::Handle;
 use crate::nla::{self, attributes};
 use crate::request::Request;
 
-const HEADER_LEN: usize = 12;
+pub(super) const HEADER_LEN: usize = 12;
 /// `struct rtnexthop`: length (2), flags (1), hops (1), link index (4).
-const NEXT_HOP_LEN: usize = 8;
+pub(super) const NEXT_HOP_LEN: usize = 8;
 /// `RTA_VIA`: a router of another family.
-const RTA_VIA: u16 = 18;
+pub(super) const RTA_VIA: u16 = 18;
 /// `RTAX_MTU` and `RTAX_ADVMSS` within `RTA_METRICS`.
 const METRIC_MTU: u16 = 2;
 const METRIC_ADVMSS: u16 = 8;
 /// `RTNH_F_ONLINK`.
-const ONLINK: u8 = 4;
+pub(super) const ONLINK: u8 = 4;
 /// `RTM_F_CLONED`: an entry of the IPv6 route cache.
 const CLONED: RouteFlags = RouteFlags::Cloned;
 
@@ -35,8 +35,8 @@ impl Handle {
     /// # Errors
     /// If the listing fails.
     pub fn routes(&self) -> Result<Vec<Route>> {
-        let mut all = self.list_routes(AddressFamily::Inet, None)?;
-        all.extend(self.list_routes(AddressFamily::Inet6, None)?);
+        let mut all = self.list_routes(false, None)?;
+        all.extend(self.list_routes(true, None)?);
         Ok(all)
     }
 
@@ -45,12 +45,7 @@ impl Handle {
     /// # Errors
     /// If the listing fails.
     pub fn routes_in(&self, table: u32, ipv6: bool) -> Result<Vec<Route>> {
-        let family = if ipv6 {
-            AddressFamily::Inet6
-        } else {
-            AddressFamily::Inet
-        };
-        match self.list_routes(family, Some(table)) {
+        match self.list_routes(ipv6, Some(table)) {
             // A kernel that checks strictly lists this table only; older ones list all of them.
             Ok(routes) => Ok(routes
                 .into_iter()
@@ -61,24 +56,32 @@ impl Handle {
         }
     }
 
-    fn list_routes(&self, family: AddressFamily, table: Option<u32>) -> Result<Vec<Route>> {
-        let mut message = RouteMessage::default();
-        message.header = RouteHeader {
-            address_family: family,
-            protocol: RouteProtocol::Unspec,
-            scope: RouteScope::Universe,
-            kind: RouteType::Unspec,
-            ..RouteHeader::default()
-        };
-        message.attributes.extend(table.map(RouteAttribute::Table));
-        let request = Request::new(
-            RouteNetlinkMessage::GetRoute(message),
-            NLM_F_DUMP,
-            "list",
-            "routes",
-        );
-        self.socket.exchange(&request, parse)
+    fn list_routes(&self, ipv6: bool, table: Option<u32>) -> Result<Vec<Route>> {
+        self.socket.exchange(&list_request(ipv6, table), parse)
     }
+}
+
+/// The request that lists the routes of one table or of all.
+pub(super) fn list_request(ipv6: bool, table: Option<u32>) -> Request {
+    let mut message = RouteMessage::default();
+    message.header = RouteHeader {
+        address_family: if ipv6 {
+            AddressFamily::Inet6
+        } else {
+            AddressFamily::Inet
+        },
+        protocol: RouteProtocol::Unspec,
+        scope: RouteScope::Universe,
+        kind: RouteType::Unspec,
+        ..RouteHeader::default()
+    };
+    message.attributes.extend(table.map(RouteAttribute::Table));
+    Request::new(
+        RouteNetlinkMessage::GetRoute(message),
+        NLM_F_DUMP,
+        "list",
+        "routes",
+    )
 }
 
 /// Reads an `RTM_NEWROUTE` message of a cacheless IPv4 or IPv6 route; anything else is none.

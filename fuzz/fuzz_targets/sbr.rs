@@ -1,0 +1,4 @@
+//! The sbr plugin.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| ferrule_fuzz::call::<sbr::Sbr>(input));

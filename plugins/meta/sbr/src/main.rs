@@ -1,0 +1,5 @@
+//! The `sbr` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<sbr::Sbr>()
+}

@@ -1,0 +1,5 @@
+//! The `vrf` plugin.
+
+fn main() -> std::process::ExitCode {
+    skel::run::<vrf::Vrf>()
+}
