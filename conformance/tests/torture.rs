@@ -226,6 +226,15 @@ sandboxed! {
                     config["egressBurst"] = json!(-1);
                 }
                 "tc-redirect-tap" => config["uid"] = json!("me"),
+                "tuning" => {
+                    config["mtu"] = json!("wide");
+                    config["sysctl"] = json!([]);
+                    config["args"] = json!({"cni": 7});
+                }
+                "sbr" => {
+                    config["table"] = json!("main");
+                    config["gateways"] = json!(["nowhere"]);
+                }
                 "portmap" => {
                     config["backend"] = json!({});
                     config["snat"] = json!("maybe");
@@ -366,8 +375,8 @@ fn torture(arguments: &[&str]) {
 fn kills_leave_nothing_behind() {
     torture(&[
         "kill", "--list", "a", "--list", "g", "--list", "v", "--list", "p", "--list", "r",
-        "--list", "m", "--list", "f", "--list", "h", "--every", "97", "--from", "41", "--jobs",
-        "4",
+        "--list", "m", "--list", "f", "--list", "h", "--list", "s", "--every", "97", "--from",
+        "41", "--jobs", "4",
     ]);
 }
 

@@ -15,7 +15,7 @@ use crate::net::Netns;
 /// # Errors
 /// Refused, unreachable, or no answer within `limit`.
 pub fn ask(netns: &Netns, transport: Transport, to: SocketAddr, limit: Duration) -> Result<Seen> {
-    exchange(netns, transport, None, to, limit)
+    exchange(netns, transport, &Origin::Any, to, limit)
 }
 
 /// Like [`ask`], from a certain local address.
@@ -29,13 +29,37 @@ pub fn ask_from(
     to: SocketAddr,
     limit: Duration,
 ) -> Result<Seen> {
-    exchange(netns, transport, Some(from), to, limit)
+    exchange(netns, transport, &Origin::Address(from), to, limit)
+}
+
+/// Like [`ask`], bound to a link: one to leave by, or a VRF.
+///
+/// # Errors
+/// As [`ask`]; also when the link is not there.
+pub fn ask_over(
+    netns: &Netns,
+    transport: Transport,
+    link: &str,
+    to: SocketAddr,
+    limit: Duration,
+) -> Result<Seen> {
+    exchange(netns, transport, &Origin::Link(link), to, limit)
+}
+
+/// Where a question comes from.
+enum Origin<'a> {
+    /// The kernel's choice.
+    Any,
+    /// A local address.
+    Address(SocketAddr),
+    /// A link.
+    Link(&'a str),
 }
 
 fn exchange(
     netns: &Netns,
     transport: Transport,
-    from: Option<SocketAddr>,
+    from: &Origin<'_>,
     to: SocketAddr,
     limit: Duration,
 ) -> Result<Seen> {
@@ -49,14 +73,16 @@ fn exchange(
 
 fn send_and_receive(
     transport: Transport,
-    from: Option<SocketAddr>,
+    from: &Origin<'_>,
     to: SocketAddr,
     limit: Duration,
 ) -> io::Result<String> {
     let (kind, protocol) = transport.kind();
     let mut socket = Socket::new(Domain::for_address(to), kind, Some(protocol))?;
-    if let Some(from) = from {
-        socket.bind(&from.into())?;
+    match from {
+        Origin::Any => {}
+        Origin::Address(address) => socket.bind(&(*address).into())?,
+        Origin::Link(link) => socket.bind_device(Some(link.as_bytes()))?,
     }
     socket.set_read_timeout(Some(limit))?;
     socket.connect_timeout(&to.into(), limit)?;

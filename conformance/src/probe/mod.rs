@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use socket2::{Protocol, Type};
 
-pub use client::{ask, ask_from};
+pub use client::{ask, ask_from, ask_over};
 pub use icmp::ping;
 pub use server::Server;
 

@@ -31,8 +31,22 @@ impl Server {
         address: SocketAddr,
         name: &str,
     ) -> Result<Self> {
+        Self::start_over(netns, transport, None, address, name)
+    }
+
+    /// Like [`Server::start`], for nobody but those who come over a link, which may be a VRF.
+    ///
+    /// # Errors
+    /// As [`Server::start`]; also when the link is not there.
+    pub fn start_over(
+        netns: &Netns,
+        transport: Transport,
+        link: Option<&str>,
+        address: SocketAddr,
+        name: &str,
+    ) -> Result<Self> {
         let starting = || format!("serve {transport} at {address}");
-        let socket = netns.run(|| listen(transport, address).doing(starting))?;
+        let socket = netns.run(|| listen(transport, link, address).doing(starting))?;
         let (stop, stopped) = UnixStream::pair().doing(starting)?;
         let name = name.to_owned();
         let thread = thread::spawn(move || serve(transport, &socket, &stopped, &name));
@@ -53,13 +67,16 @@ impl Drop for Server {
     }
 }
 
-fn listen(transport: Transport, address: SocketAddr) -> io::Result<Socket> {
+fn listen(transport: Transport, link: Option<&str>, address: SocketAddr) -> io::Result<Socket> {
     let (kind, protocol) = transport.kind();
     let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(transport != Transport::Udp)?;
+    if let Some(link) = link {
+        socket.bind_device(Some(link.as_bytes()))?;
+    }
     socket.bind(&address.into())?;
     if transport != Transport::Udp {
         socket.listen(64)?;

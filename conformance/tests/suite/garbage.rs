@@ -127,6 +127,8 @@ fn own_keys(plugin: &str) -> &'static [&'static str] {
         "vlan" => &["master", "vlanId", "linkInContainer", "dad", "acceptRA"],
         "bandwidth" => &["ingressRate", "ingressBurst", "egressRate", "egressBurst"],
         "tc-redirect-tap" => &["tap_name", "uid", "gid"],
+        "sbr" => &["table", "addSourceHints"],
+        "vrf" => &["vrfname", "table"],
         _ => &[],
     }
 }
@@ -134,7 +136,7 @@ fn own_keys(plugin: &str) -> &'static [&'static str] {
 fn base(plugin: &str) -> Value {
     json!({
         "cniVersion": "1.1.0", "name": "n", "type": plugin, "bridge": "br0", "isGateway": true, "master": "up0",
-        "device": "nic0",
+        "device": "nic0", "vrfname": "blue",
         "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"},
         "runtimeConfig": {"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]},
         "prevResult": {"cniVersion": "1.1.0", "interfaces": [{"name": "eth0", "sandbox": "/run/netns/c1"}],

@@ -245,6 +245,14 @@ sandboxed! {
         arbitrary_configurations(lab, "tuning");
     }
 
+    fn arbitrary_configurations_of_sbr(lab) {
+        arbitrary_configurations(lab, "sbr");
+    }
+
+    fn arbitrary_configurations_of_vrf(lab) {
+        arbitrary_configurations(lab, "vrf");
+    }
+
     fn arbitrary_bytes_on_standard_input(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());

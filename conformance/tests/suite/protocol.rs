@@ -308,6 +308,9 @@ fn working(plugin: &str, version: &str) -> Value {
             json!({"cniVersion": version, "name": "n", "type": plugin, "prevResult": previous,
             "sysctl": {"net.core.somaxconn": "512"}})
         }
+        "vrf" => {
+            json!({"cniVersion": version, "name": "n", "type": plugin, "prevResult": previous, "vrfname": "blue"})
+        }
         _ => json!({"cniVersion": version, "name": "n", "type": plugin, "prevResult": previous}),
     }
 }
@@ -373,8 +376,9 @@ sandboxed! {
 
     fn meta_plugins_pass_the_result_on_in_the_same_version(lab) {
         let netns = lab.container("c1");
+        lab.rtnl().add_veth("v1", &netns, "eth0").unwrap();
         let attachment = Attachment::new("c1", netns.path());
-        for plugin in ["firewall", "portmap", "bandwidth", "tuning"] {
+        for plugin in ["firewall", "portmap", "bandwidth", "tuning", "sbr"] {
             for version in ["0.4.0", "1.0.0", "1.1.0"] {
                 let config = working(plugin, version);
                 let answer = lab.one("ADD", &config, &attachment);
@@ -391,7 +395,7 @@ sandboxed! {
     fn a_chained_plugin_without_a_result_says_so(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());
-        for plugin in ["firewall", "portmap", "tc-redirect-tap", "tuning"] {
+        for plugin in ["firewall", "portmap", "tc-redirect-tap", "tuning", "sbr", "vrf"] {
             let config = json!({"cniVersion": "1.0.0", "name": "n", "type": plugin});
             let answer = lab.one("ADD", &config, &attachment);
             assert!(answer.error().is_some(), "{plugin}: {}", answer.text());

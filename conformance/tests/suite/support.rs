@@ -16,7 +16,7 @@ use conformance::snapshot::Snapshot;
 use serde_json::Value;
 
 /// The plugins of this workspace.
-pub const OURS: [&str; 17] = [
+pub const OURS: [&str; 19] = [
     "loopback",
     "bridge",
     "ptp",
@@ -34,6 +34,8 @@ pub const OURS: [&str; 17] = [
     "portmap",
     "tc-redirect-tap",
     "tuning",
+    "sbr",
+    "vrf",
 ];
 
 /// Names the test that runs inside a sandbox.
@@ -63,6 +65,7 @@ pub fn impossible(lab: &Lab) -> Vec<&'static str> {
         ("ipvlan", "link up0 name probe0 type ipvlan"),
         ("vlan", "link up0 name probe0 type vlan id 9"),
         ("dummy", "name probe0 type dummy"),
+        ("vrf", "name probe0 type vrf table 9"),
     ];
     let lacks = |arguments: &str| {
         let words = ["link", "add"].into_iter().chain(arguments.split(' '));

@@ -39,6 +39,14 @@ const TABLES: &str = r#"{"cniVersion":"1.0.0","name":"tables","plugins":[
  {"type":"firewall","backend":"iptables","ingressPolicy":"isolated"},
  {"type":"portmap","backend":"iptables","capabilities":{"portMappings":true},"snat":true}]}"#;
 
+/// Every setting of the interface changed, and routes moved into tables of their own.
+const TUNED: &str = r#"{"cniVersion":"1.0.0","name":"tuned","plugins":[
+ {"type":"bridge","bridge":"sbr0","isGateway":true,"isDefaultGateway":true,
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.97.0.0/24"}],[{"subnet":"fd00:97::/64"}]]}},
+ {"type":"tuning","sysctl":{"net.core.somaxconn":"512","net.ipv4.conf.IFNAME.arp_filter":"1"},
+  "mac":"02:00:00:00:97:01","mtu":1400,"promisc":true,"allmulti":true,"txQLen":100},
+ {"type":"sbr"}]}"#;
+
 /// The same addresses as the other plugins have that sit on the uplink.
 const IPVLAN: &str = r#"{"cniVersion":"1.0.0","name":"shared","plugins":[
  {"type":"ipvlan","master":"up0",
@@ -67,7 +75,7 @@ const LEASED: &str = r#"{"cniVersion":"1.0.0","name":"lan","plugins":[
 pub const RARE: [&str; 3] = ["ipvlan", "vlan", "dummy"];
 
 /// All of them.
-pub const LISTS: [List; 14] = [
+pub const LISTS: [List; 15] = [
     List {
         key: "a",
         title: "the list Nomad has shipped: IPv4, nftables",
@@ -179,6 +187,14 @@ pub const LISTS: [List; 14] = [
         bridge: "",
         iptables: false,
         contained: true,
+    },
+    List {
+        key: "s",
+        title: "a bridge, settings of the interface, source based routing; dual stack",
+        text: TUNED,
+        bridge: "sbr0",
+        iptables: false,
+        contained: false,
     },
 ];
 

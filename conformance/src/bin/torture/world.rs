@@ -8,6 +8,8 @@ use conformance::net::{Host, Netns, Rtnl, card_id, card_name, provide_card};
 use conformance::plugin::Answer;
 use conformance::snapshot::{Item, Leavings, Snapshot};
 use conformance::{Error, Result};
+use netlink_packet_route::route::RouteProtocol;
+use netlink_packet_route::rule::RuleAttribute;
 use serde_json::{Value, json};
 
 use crate::lan::Lan;
@@ -198,9 +200,15 @@ impl World {
     }
 
     /// What of the victim is still in its namespace; empty when nothing is. With `lo`, that it is
-    /// up counts too.
+    /// up counts too, and so do routing rules, which do not go with the interface: without the namespace nobody can
+    /// reach them.
     pub fn inside(&self, lo: bool) -> Result<Vec<String>> {
         let links = self.inside.links()?;
+        let rules = if lo { self.inside.rules()? } else { Vec::new() };
+        let by_kernel = RuleAttribute::Protocol(RouteProtocol::Kernel);
+        let rules = rules
+            .iter()
+            .filter(|rule| !rule.attributes.contains(&by_kernel));
         let left = links
             .into_iter()
             .filter(|link| link.name != "lo" || (lo && link.facts.up));
@@ -211,6 +219,7 @@ impl World {
                     link.name, link.facts.up
                 )
             })
+            .chain(rules.map(|rule| format!("in the container: rule {:?}", rule.attributes)))
             .collect())
     }
 

@@ -63,6 +63,9 @@ const TOOLS: &[&str] = &[
 /// Where Debian puts the reference set, which tests compare with.
 const REFERENCE_SET: &str = "/usr/lib/cni";
 
+/// Its plugins that checks compare with.
+const REFERENCE_PLUGINS: &[&str] = &["vrf"];
+
 /// The names of iptables' programs, for each of `iptables` and `ip6tables`.
 const TABLES: &[&str] = &[
     "",
@@ -188,6 +191,13 @@ fn name_of(path: &Path) -> String {
 
 impl Tree {
     fn tests(&mut self, options: &Options, programs: &Programs) -> Result<()> {
+        for plugin in REFERENCE_PLUGINS {
+            let program = Path::new(REFERENCE_SET).join(plugin);
+            if program.is_file() {
+                let path = program.to_string_lossy().into_owned();
+                self.program_with_libraries(path.trim_start_matches('/'), &program)?;
+            }
+        }
         if !options.tests.is_empty() {
             self.directory_of_files(REFERENCE_SET)?;
         }

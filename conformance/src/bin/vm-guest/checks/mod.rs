@@ -9,6 +9,7 @@ mod links;
 mod membership;
 mod refusal;
 mod vlan_link;
+mod vrf;
 mod world;
 
 use conformance::Result;
@@ -39,7 +40,7 @@ pub const OF_THE_MACHINE: &[Check] = &[
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    [BRIDGE, links::LINKS, links::OWN, OF_THE_MACHINE]
+    [BRIDGE, links::LINKS, links::OWN, OF_THE_MACHINE, VRF]
         .into_iter()
         .flatten()
 }
@@ -109,6 +110,74 @@ const BRIDGE: &[Check] = &[
     Check {
         name: "first_packet_arrives",
         run: first::packet,
+    },
+];
+
+/// Those of VRFs.
+const VRF: &[Check] = &[
+    Check {
+        name: "vrf_keeps_networks_apart",
+        run: vrf::apart::apart,
+    },
+    Check {
+        name: "vrf_flows_at_once",
+        run: vrf::apart::at_once,
+    },
+    Check {
+        name: "vrf_addresses_and_routes_move",
+        run: vrf::moves::belongings,
+    },
+    Check {
+        name: "vrf_next_hop_objects",
+        run: vrf::moves::next_hops,
+    },
+    Check {
+        name: "vrf_of_several_interfaces",
+        run: vrf::moves::several,
+    },
+    Check {
+        name: "vrf_tables",
+        run: vrf::moves::tables,
+    },
+    Check {
+        name: "vrf_two_at_once",
+        run: vrf::moves::parallel,
+    },
+    Check {
+        name: "vrf_of_the_administrator",
+        run: vrf::life::of_the_administrator,
+    },
+    Check {
+        name: "vrf_refused_before_any_change",
+        run: vrf::life::refusals,
+    },
+    Check {
+        name: "vrf_failed_add_leaves_nothing",
+        run: vrf::life::failure,
+    },
+    Check {
+        name: "vrf_killed_add",
+        run: vrf::life::killed,
+    },
+    Check {
+        name: "vrf_del_is_patient",
+        run: vrf::life::patience,
+    },
+    Check {
+        name: "vrf_check_notices",
+        run: vrf::life::check,
+    },
+    Check {
+        name: "vrf_every_version",
+        run: vrf::life::versions,
+    },
+    Check {
+        name: "vrf_of_the_reference_set",
+        run: vrf::life::reference,
+    },
+    Check {
+        name: "vrf_status",
+        run: vrf::life::status,
     },
 ];
 
