@@ -7,8 +7,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use ipnetwork::IpNetwork;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoVeth, LinkMessage};
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
-use netlink_packet_route::rule::RuleMessage;
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteProtocol};
+use netlink_packet_route::rule::{RuleAttribute, RuleMessage};
 use rtnetlink::{
     IpVersion, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, MulticastGroup,
     RouteMessageBuilder,
@@ -135,6 +135,21 @@ impl Rtnl {
             all.extend(found);
         }
         Ok(all)
+    }
+
+    /// Deletes the routing policy rules that somebody else than the kernel made.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn delete_rules(&self) -> Result<()> {
+        let by_kernel = RuleAttribute::Protocol(RouteProtocol::Kernel);
+        let others = self.rules()?.into_iter();
+        for rule in others.filter(|rule| !rule.attributes.contains(&by_kernel)) {
+            self.runtime
+                .block_on(self.handle.rule().del(rule).execute())
+                .doing(|| "delete a routing rule")?;
+        }
+        Ok(())
     }
 
     /// Switches a link on.

@@ -172,6 +172,7 @@ impl World {
     /// Makes the host fresh again.
     pub fn reset(&mut self) -> Result<()> {
         self.inside.set_down("lo")?;
+        self.inside.delete_rules()?;
         self.empty_container()?;
         if self.list.contained {
             empty(&Rtnl::open(&self.other)?)?;
