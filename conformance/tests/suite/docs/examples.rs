@@ -141,13 +141,17 @@ fn is_nonsense(error: &Error) -> bool {
     }
 }
 
-/// Whether a plugin of the list makes a kind of link that this kernel does not have.
+/// Whether a plugin of the list makes a kind of link that this kernel does not have, or names a user that the sandbox of
+/// an ordinary user does not have.
 fn lacking(list: &Value) -> bool {
     let single = [list.clone()];
     let plugins = list["plugins"]
         .as_array()
         .map_or(&single[..], Vec::as_slice);
     plugins.iter().any(|plugin| {
+        if plugin["owner"].as_u64().is_some_and(|user| !has_user(user)) {
+            return true;
+        }
         let arguments: &[&str] = match plugin["type"].as_str().unwrap_or_default() {
             "dummy" => &["type", "dummy"],
             "ipvlan" => &["link", "eth0", "type", "ipvlan"],
@@ -157,6 +161,18 @@ fn lacking(list: &Value) -> bool {
             _ => return false,
         };
         !can_make(arguments)
+    })
+}
+
+/// Whether the user namespace has this user, see user_namespaces(7).
+fn has_user(user: u64) -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap();
+    map.lines().any(|line| {
+        let numbers: Vec<u64> = line
+            .split_whitespace()
+            .map(|n| n.parse().unwrap())
+            .collect();
+        (numbers[0]..numbers[0] + numbers[2]).contains(&user)
     })
 }
 
@@ -177,4 +193,5 @@ fn can_make(arguments: &[&str]) -> bool {
 fn nonsense_is_told_from_what_the_machine_lacks() {
     assert!(!NONSENSE.contains(&50) && !NONSENSE.contains(&999));
     assert!(!lacking(&json!({"type": "bridge"})));
+    assert!(has_user(nix::unistd::getuid().as_raw().into()));
 }
