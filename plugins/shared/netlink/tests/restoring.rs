@@ -99,7 +99,7 @@ sandboxed! {
         assert!(error.to_string().contains("locked") && error.to_string().contains("process"), "{error}");
         assert!(started.elapsed() >= Duration::from_millis(200));
         drop(first);
-        Locked::open(&path, Duration::ZERO).unwrap();
+        Locked::open(&path, Duration::from_secs(5)).unwrap();
         assert!(Locked::open("/run/netns/nowhere", Duration::ZERO).unwrap_err().is_netns_gone());
         assert!(!std::path::Path::new("/run/netns/nowhere").exists());
     }
