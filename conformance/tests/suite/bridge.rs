@@ -7,7 +7,7 @@ use conformance::plugin::Answer;
 use conformance::probe::{PATIENCE, ping};
 use serde_json::{Value, json};
 
-use super::support::{Lab, fine, sandboxed};
+use super::support::{Lab, fine, sandboxed, with_previous};
 
 /// How the container ids of these tests begin.
 const ID: &str = "container-";
@@ -37,20 +37,6 @@ fn merge(config: &mut Value, extra: Value) {
 
 fn dual(v4: &str, v6: &str) -> Value {
     json!({"type": "host-local", "ranges": [[{"subnet": v4}], [{"subnet": v6}]]})
-}
-
-fn with_previous(config: &Value, answer: &Answer) -> Value {
-    let mut config = config.clone();
-    config["prevResult"] = answer.json().unwrap();
-    config
-}
-
-/// ADD that must work; the answer carries the result.
-#[track_caller]
-fn add(lab: &Lab, config: &Value, attachment: &Attachment) -> Answer {
-    let answer = lab.one("ADD", config, attachment);
-    fine(&answer);
-    answer
 }
 
 #[track_caller]
@@ -93,7 +79,7 @@ sandboxed! {
         lab.rtnl().set_master("port0", "br0").unwrap();
         lab.rtnl().delete_link("port0").unwrap();
         let (netns, attachment) = attach(lab, "c1");
-        let answer = add(lab, &config(json!({"isGateway": true})), &attachment);
+        let answer = lab.added(&config(json!({"isGateway": true})), &attachment);
         let mac = &interfaces(&answer.json().unwrap())[0].mac;
         assert_ne!(mac, "00:00:00:00:00:00");
         ping(&netns, "10.1.2.1".parse().unwrap(), PATIENCE).unwrap();
@@ -106,7 +92,7 @@ sandboxed! {
             .unwrap();
         let (_netns, attachment) = attach(lab, "c1");
         let forced = config(json!({"isGateway": true, "forceAddress": true}));
-        add(lab, &forced, &attachment);
+        lab.added(&forced, &attachment);
         let now: Vec<String> =
             lab.rtnl().addresses_of("br0").unwrap().iter().map(ToString::to_string).collect();
         assert!(now.contains(&"10.1.2.1/24".into()) && !now.contains(&"10.99.0.1/24".into()), "{now:?}");
@@ -115,7 +101,7 @@ sandboxed! {
     fn it_makes_the_bridge_the_pair_and_the_gateway(lab) {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"isDefaultGateway": true, "mtu": 5000}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         let result = answer.json().unwrap();
         let listed = interfaces(&result);
         assert_eq!(listed.len(), 3, "{result}");
@@ -161,7 +147,7 @@ sandboxed! {
                 "bridge": format!("br-{name}"), "name": name, "isDefaultGateway": true,
                 "ipam": {"type": "host-local", "ranges": ranges},
             }));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let result = answer.json().unwrap();
             assert_eq!(result["routes"].as_array().unwrap().len(), routes, "{result}");
             for one in addresses(&result) {
@@ -186,7 +172,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"isGateway": true, "ipam": {"type": "host-local",
             "ranges": [[{"subnet": "10.1.2.0/24"}], [{"subnet": "10.1.3.0/24"}]]}}));
-        add(lab, &config, &attachment);
+        lab.added(&config, &attachment);
         for gateway in ["10.1.2.1", "10.1.3.1"] {
             ping(&netns, gateway.parse().unwrap(), PATIENCE).unwrap();
         }
@@ -197,7 +183,7 @@ sandboxed! {
             "ranges": [[{"subnet": "10.70.0.0/30"}, {"subnet": "10.71.0.0/24"}]]}}));
         for (name, gateway) in [("c1", "10.70.0.1"), ("c2", "10.71.0.1")] {
             let (netns, attachment) = attach(lab, name);
-            add(lab, &config, &attachment);
+            lab.added(&config, &attachment);
             ping(&netns, gateway.parse().unwrap(), PATIENCE).unwrap();
         }
     }
@@ -206,7 +192,7 @@ sandboxed! {
         lab.rtnl().add_bridge("br0").unwrap();
         let index = lab.rtnl().link("br0").unwrap().index;
         let (_netns, attachment) = attach(lab, "c1");
-        add(lab, &config(json!({})), &attachment);
+        lab.added(&config(json!({})), &attachment);
         assert_eq!(lab.rtnl().link("br0").unwrap().index, index);
     }
 
@@ -236,7 +222,7 @@ sandboxed! {
     fn without_ipam_every_command_works(lab) {
         let (netns, attachment) = attach(lab, "c1");
         for config in [flat(json!({})), flat(json!({"ipam": {}})), flat(json!({"ipam": null}))] {
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             assert!(addresses(&answer.json().unwrap()).is_empty());
             assert!(Rtnl::open(&netns).unwrap().link("eth0").unwrap().facts.up);
             fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));
@@ -260,7 +246,7 @@ sandboxed! {
         let mut macs = Vec::new();
         for name in ["c1", "c2", "c3"] {
             let (_netns, attachment) = attach(lab, name);
-            let answer = add(lab, &flat(json!({})), &attachment);
+            let answer = lab.added(&flat(json!({})), &attachment);
             macs.push(interfaces(&answer.json().unwrap())[0].mac.clone());
         }
         assert!(macs.windows(2).all(|pair| pair[0] == pair[1]), "{macs:?}");
@@ -275,9 +261,9 @@ sandboxed! {
             let config = config(json!({"bridge": name, "name": name, "isGateway": true, "ipam": ipam}));
             let (_one, first) = attach(lab, &format!("{name}-1"));
             let (_two, second) = attach(lab, &format!("{name}-2"));
-            let answer = add(lab, &config, &first);
+            let answer = lab.added(&config, &first);
             let mac = interfaces(&answer.json().unwrap())[0].mac.clone();
-            add(lab, &config, &second);
+            lab.added(&config, &second);
             fine(&lab.one("DEL", &config, &first));
             assert_eq!(lab.rtnl().link(name).unwrap().facts.mac, mac);
             fine(&lab.one("DEL", &config, &second));
@@ -295,7 +281,7 @@ sandboxed! {
         for (number, (extra, wanted)) in cases.into_iter().enumerate() {
             let (netns, attachment) = attach(lab, &format!("c{number}"));
             let attachment = attachment.args(&format!("IgnoreUnknown=true;MAC={argument}"));
-            let answer = add(lab, &config(extra), &attachment);
+            let answer = lab.added(&config(extra), &attachment);
             assert_eq!(interfaces(&answer.json().unwrap())[2].mac, wanted);
             assert_eq!(Rtnl::open(&netns).unwrap().link("eth0").unwrap().facts.mac, wanted);
         }
@@ -312,7 +298,7 @@ sandboxed! {
     fn promiscuous_mode_is_set_once(lab) {
         let (_netns, attachment) = attach(lab, "c1");
         let config = config(json!({"promiscMode": true}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         assert_eq!(lab.rtnl().link("br0").unwrap().facts.promiscuity, 1);
         fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));
     }
@@ -323,7 +309,7 @@ sandboxed! {
         {
             for on in [true, false] {
                 let (_netns, attachment) = attach(lab, &format!("c{number}{on}"));
-                let answer = add(lab, &config(json!({key: on})), &attachment);
+                let answer = lab.added(&config(json!({key: on})), &attachment);
                 let port = host_port(lab, &answer);
                 assert!(port.port_has(&format!("{setting}({on})")), "{key} {on}: {:?}", port.port);
             }
@@ -334,8 +320,8 @@ sandboxed! {
         let (one, first) = attach(lab, "c1");
         let (_two, second) = attach(lab, "c2");
         let config = config(json!({"isGateway": true, "portIsolation": true}));
-        add(lab, &config, &first);
-        let other = addresses(&add(lab, &config, &second).json().unwrap())[0].address.ip();
+        lab.added(&config, &first);
+        let other = addresses(&lab.added(&config, &second).json().unwrap())[0].address.ip();
         ping(&one, "10.1.2.1".parse().unwrap(), PATIENCE).unwrap();
         assert!(ping(&one, other, conformance::probe::BRIEFLY).is_err());
     }
@@ -378,7 +364,7 @@ sandboxed! {
 
     fn the_container_interface_can_stay_down(lab) {
         let (netns, attachment) = attach(lab, "c1");
-        add(lab, &flat(json!({"disableContainerInterface": true})), &attachment);
+        lab.added(&flat(json!({"disableContainerInterface": true})), &attachment);
         assert!(!Rtnl::open(&netns).unwrap().link("eth0").unwrap().facts.up);
     }
 
@@ -386,7 +372,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"isDefaultGateway": true, "ipam": {"type": "host-local",
             "subnet": "10.1.2.0/24", "routes": [{"dst": "0.0.0.0/0"}]}}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         let default = |message: &netlink_packet_route::route::RouteMessage| {
             message.header.destination_prefix_length == 0
                 && message.header.address_family == netlink_packet_route::AddressFamily::Inet
@@ -399,12 +385,12 @@ sandboxed! {
     fn dns_of_ipam_is_kept_and_dns_of_the_config_wins(lab) {
         let ipam = json!({"type": "host-local", "subnet": "10.1.2.0/24", "resolvConf": "/etc/resolv.conf"});
         let (_one, first) = attach(lab, "c1");
-        let result = add(lab, &config(json!({"ipam": ipam})), &first).json().unwrap();
+        let result = lab.added(&config(json!({"ipam": ipam})), &first).json().unwrap();
         assert_eq!(result["dns"]["nameservers"], json!(["192.0.2.53"]));
         assert_eq!(result["dns"]["search"], json!(["example.test"]));
         let (_two, second) = attach(lab, "c2");
         let own = json!({"nameservers": ["10.9.9.9"]});
-        let result = add(lab, &config(json!({"ipam": ipam, "dns": own})), &second).json().unwrap();
+        let result = lab.added(&config(json!({"ipam": ipam, "dns": own})), &second).json().unwrap();
         assert_eq!(result["dns"]["nameservers"], json!(["10.9.9.9"]));
         assert!(result["dns"].get("search").is_none(), "{result}");
     }
@@ -414,7 +400,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         let other = lab.container("other");
         Rtnl::open(&netns).unwrap().add_veth("eth0", &other, "far").unwrap();
-        add(lab, &flat(json!({})), &attachment.clone().ifname("eth9"));
+        lab.added(&flat(json!({})), &attachment.clone().ifname("eth9"));
         fine(&lab.one("DEL", &flat(json!({})), &attachment.clone().ifname("eth9")));
         let before = lab.snapshot();
         let text = failure(&lab.one("ADD", &config(json!({"isGateway": true})), &attachment));
@@ -435,7 +421,7 @@ sandboxed! {
         for (number, spoil) in ["", "vlan", "args", "gone"].into_iter().enumerate() {
             let (netns, mut attachment) = attach(lab, &format!("c{number}"));
             let before = lab.snapshot();
-            add(lab, &good, &attachment);
+            lab.added(&good, &attachment);
             let mut config = good.clone();
             match spoil {
                 "vlan" => config["vlan"] = json!(9999),
@@ -476,7 +462,7 @@ sandboxed! {
         for (number, (what, breakage)) in breakages.into_iter().enumerate() {
             let (netns, attachment) = attach(lab, &format!("c{number}"));
             let config = config(json!({"isDefaultGateway": true}));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let with = with_previous(&config, &answer);
             fine(&lab.one("CHECK", &with, &attachment));
             breakage(lab, &netns, &answer);
@@ -492,7 +478,7 @@ sandboxed! {
         }
         let (netns, attachment) = attach(lab, "c1");
         let only_v4 = config(json!({"isGateway": true}));
-        add(lab, &only_v4, &attachment);
+        lab.added(&only_v4, &attachment);
         fine(&lab.one("DEL", &only_v4, &attachment));
         let config = config(json!({"isGateway": true, "name": "dual", "bridge": "br-dual",
             "ipam": dual("10.5.0.0/24", "fd00:5::/64")}));
@@ -510,7 +496,7 @@ sandboxed! {
     fn the_gateway_answers_ipv6_when_add_returns(lab) {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"isGateway": true, "ipam": dual("10.5.0.0/24", "fd00:5::/64")}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         assert!(answer.took < std::time::Duration::from_secs(1), "{:?}", answer.took);
         ping(&netns, "fd00:5::1".parse().unwrap(), PATIENCE).unwrap();
         ping(lab.host.netns(), "fd00:5::2".parse().unwrap(), PATIENCE).unwrap();
@@ -518,7 +504,7 @@ sandboxed! {
 
     fn router_advertisements_are_not_taken(lab) {
         let (netns, attachment) = attach(lab, "c1");
-        add(lab, &config(json!({})), &attachment);
+        lab.added(&config(json!({})), &attachment);
         let value = netns
             .run(|| Ok(std::fs::read_to_string("/proc/sys/net/ipv6/conf/eth0/accept_ra").unwrap()))
             .unwrap();
@@ -531,12 +517,12 @@ sandboxed! {
             [{"subnet": "fd00:5::/64", "rangeStart": "fd00:5::2", "rangeEnd": "fd00:5::3"}],
         ]}}));
         let (neighbour, attachment) = attach(lab, "neighbour");
-        add(lab, &config, &attachment);
+        lab.added(&config, &attachment);
         // Without word from the new holder the kernel believes the old one for five seconds and more.
         let at_once = std::time::Duration::from_secs(1);
         for id in ["first", "second", "third"] {
             let (_netns, attachment) = attach(lab, id);
-            let result = add(lab, &config, &attachment).json().unwrap();
+            let result = lab.added(&config, &attachment).json().unwrap();
             for ip in addresses(&result) {
                 ping(&neighbour, ip.address.ip(), at_once).unwrap();
             }
@@ -547,7 +533,7 @@ sandboxed! {
     fn an_interface_without_ipv6_addresses_has_no_ipv6(lab) {
         for (id, accept, expected) in [("c1", false, 1), ("c2", true, 2)] {
             let (netns, attachment) = attach(lab, id);
-            let answer = add(lab, &config(json!({"acceptRA": accept})), &attachment);
+            let answer = lab.added(&config(json!({"acceptRA": accept})), &attachment);
             let given = addresses(&answer.json().unwrap())[0].address;
             let rtnl = Rtnl::open(&netns).unwrap();
             let present = rtnl.addresses_of("eth0").unwrap();
@@ -562,7 +548,7 @@ sandboxed! {
         let seen: Vec<String> = std::thread::scope(|scope| {
             let running: Vec<_> = containers
                 .iter()
-                .map(|(_, attachment)| scope.spawn(|| add(lab, &config, attachment).json().unwrap()))
+                .map(|(_, attachment)| scope.spawn(|| lab.added(&config, attachment).json().unwrap()))
                 .collect();
             let results = running.into_iter().map(|one| one.join().unwrap());
             results.flat_map(|result| addresses(&result)).map(|one| one.address.to_string()).collect()
@@ -588,8 +574,8 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"isGateway": true, "ipMasq": true}));
         let second = attachment.clone().ifname("eth1");
-        add(lab, &config, &attachment);
-        let answer = add(lab, &config, &second);
+        lab.added(&config, &attachment);
+        let answer = lab.added(&config, &second);
         fine(&lab.one("DEL", &config, &attachment));
         fine(&lab.one("CHECK", &with_previous(&config, &answer), &second));
         assert!(Rtnl::open(&netns).unwrap().link("eth1").is_ok());
@@ -599,7 +585,7 @@ sandboxed! {
     fn mac_spoofing_is_stopped_when_asked(lab) {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"isGateway": true, "macspoofchk": true}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         let gateway = "10.1.2.1".parse().unwrap();
         ping(&netns, gateway, PATIENCE).unwrap();
         fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));

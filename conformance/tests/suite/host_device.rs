@@ -1,17 +1,18 @@
 //! host-device: what it moves, and how it gives it back.
 
-use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use conformance::chain::Attachment;
 use conformance::facts::{addresses, interfaces};
 use conformance::net::{Link, Netns, Rtnl};
-use conformance::plugin::Answer;
 use conformance::probe::{PATIENCE, ping};
 use nix::mount::{MsFlags, mount};
 use serde_json::{Value, json};
 
-use super::support::{Lab, fine, one_of, reference, refused, run, sandboxed, tool};
+use super::support::{
+    Lab, fine, ip, leases_in, one_of, reference, refused, run, sandboxed, tool, with_previous,
+};
 
 const NETWORK: &str = "hd-net";
 const DEVICE: &str = "nic0";
@@ -29,12 +30,6 @@ fn config(extra: Value) -> Value {
 fn ipam() -> Value {
     json!({"type": "host-local", "ranges": [[{"subnet": "10.8.0.0/24", "rangeStart": "10.8.0.100"}],
         [{"subnet": "fd00:8::/64", "rangeStart": "fd00:8::100"}]], "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]})
-}
-
-fn ip(netns: &Netns, arguments: &str) -> String {
-    let program = tool("ip", "iproute2");
-    let arguments: Vec<&str> = arguments.split_whitespace().collect();
-    netns.run(|| Ok(run(&program, &arguments))).unwrap()
 }
 
 fn host_ip(lab: &Lab, arguments: &str) -> String {
@@ -69,33 +64,12 @@ fn attach(lab: &Lab, name: &str) -> (Netns, Attachment) {
     (netns, attachment)
 }
 
-#[track_caller]
-fn add(lab: &Lab, config: &Value, attachment: &Attachment) -> Answer {
-    let answer = lab.one("ADD", config, attachment);
-    fine(&answer);
-    answer
-}
-
-fn with_previous(config: &Value, answer: &Answer) -> Value {
-    let mut config = config.clone();
-    config["prevResult"] = answer.json().unwrap();
-    config
-}
-
 fn inside(netns: &Netns) -> Rtnl {
     Rtnl::open(netns).unwrap()
 }
 
 fn leases() -> usize {
-    let directory = std::fs::read_dir(format!("/var/lib/cni/networks/{NETWORK}"));
-    let names = directory
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name());
-    names
-        .filter(|name| name.to_string_lossy().parse::<IpAddr>().is_ok())
-        .count()
+    leases_in(&Path::new("/var/lib/cni/networks").join(NETWORK)).len()
 }
 
 /// The card is on the host under its name, and nothing of it in the container.
@@ -147,7 +121,7 @@ sandboxed! {
             if version == "1.1.0" {
                 fine(&lab.one("STATUS", &config, &attachment));
             }
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let listed = interfaces(&answer.json().unwrap());
             assert_eq!(listed.len(), 1);
             assert_eq!((listed[0].name.as_str(), listed[0].mac.as_str()), ("net1", "02:00:00:00:08:01"));
@@ -184,7 +158,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         for version in ["0.2.0", "1.0.0"] {
             let config = config(json!({"ipam": ipam(), "dns": {"nameservers": ["192.0.2.7"]}, "cniVersion": version}));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             assert!(answer.took < Duration::from_secs(2), "{:?}", answer.took);
             let result = answer.json().unwrap();
             assert_eq!(result["dns"]["nameservers"], json!(["192.0.2.7"]));
@@ -215,11 +189,11 @@ sandboxed! {
         let of = |device: &str| config(json!({"device": device, "ipam": {"type": "static",
             "addresses": [{"address": "10.8.0.9/24"}]}}));
         let (_one, first) = attach(lab, "c1");
-        add(lab, &of("nic0"), &first);
+        lab.added(&of("nic0"), &first);
         ping(lab.host.outside(), "10.8.0.9".parse().unwrap(), PATIENCE).unwrap();
         fine(&lab.one("DEL", &of("nic0"), &first));
         let (_two, second) = attach(lab, "c2");
-        add(lab, &of("nic1"), &second);
+        lab.added(&of("nic1"), &second);
         ping(lab.host.outside(), "10.8.0.9".parse().unwrap(), Duration::from_millis(500)).unwrap();
     }
 
@@ -253,7 +227,7 @@ sandboxed! {
         for (number, way) in ways.into_iter().enumerate() {
             let (netns, attachment) = attach(lab, &format!("c{number}"));
             let config = config(way);
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             assert_eq!(inside(&netns).link("net1").unwrap().facts.mac, before.facts.mac, "{config}");
             fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));
             fine(&lab.one("DEL", &config, &attachment));
@@ -295,7 +269,7 @@ sandboxed! {
         host_ip(lab, "link add link nic0 name on-top type macvlan mode passthru");
         assert_eq!(lab.rtnl().link("on-top").unwrap().facts.mac, before.facts.mac);
         let (_netns, attachment) = attach(lab, "c1");
-        let answer = add(lab, &config(json!({"device": "", "hwaddr": "02:00:00:00:08:01"})), &attachment);
+        let answer = lab.added(&config(json!({"device": "", "hwaddr": "02:00:00:00:08:01"})), &attachment);
         let said = String::from_utf8_lossy(&answer.stderr);
         assert!(said.contains("on-top") && said.contains("taking nic0"), "{said}");
     }
@@ -308,7 +282,7 @@ sandboxed! {
             for extra in [json!({"device": "", "pciBusID": PCI}), json!({"device": "", "runtimeConfig": {"deviceID": PCI}})] {
                 let mut config = config(extra);
                 config["ipam"] = ipam();
-                let answer = add(lab, &config, &attachment);
+                let answer = lab.added(&config, &attachment);
                 let result = answer.json().unwrap();
                 assert_eq!(result["interfaces"], json!([{"name": "net1", "sandbox": netns.path()}]));
                 assert_eq!(addresses(&result)[0].interface, Some(0));
@@ -328,7 +302,7 @@ sandboxed! {
         lab.rtnl().add_veth("host-end", &netns, "eth0").unwrap();
         let own = inside(&netns).link("eth0").unwrap();
         let config = config(json!({"device": "eth0"}));
-        add(lab, &config, &attachment);
+        lab.added(&config, &attachment);
         assert_eq!(inside(&netns).link("net1").unwrap().facts.mac, before.facts.mac);
         fine(&lab.one("DEL", &config, &attachment));
         assert_eq!(inside(&netns).link("eth0").unwrap(), own);
@@ -346,7 +320,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         let attachment = attachment.ifname("eth0");
         let config = config(json!({"device": "eth0"}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         assert_eq!(inside(&netns).link("eth0").unwrap().facts.alias, "eth0");
         fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));
         fine(&lab.one("DEL", &config, &attachment));
@@ -385,7 +359,7 @@ sandboxed! {
         refused(&lab.one("ADD", &config(failing[0].clone()), &attachment), 999);
         assert_eq!(lab.rtnl().link(DEVICE).unwrap().master, Some(lab.rtnl().link("lan0").unwrap().index));
         // And the next one finds it.
-        add(lab, &config(json!({})), &attachment);
+        lab.added(&config(json!({})), &attachment);
         fine(&lab.one("DEL", &config(json!({})), &attachment));
     }
 
@@ -403,7 +377,7 @@ sandboxed! {
         router(lab, DEVICE);
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"ipam": ipam()}));
-        add(lab, &config, &attachment);
+        lab.added(&config, &attachment);
         lab.rtnl().add_bridge(DEVICE).unwrap();
         let seen = || [ip(&netns, "link show net1"), ip(&netns, "addr show net1"), ip(&netns, "route show")];
         let held = seen();
@@ -425,17 +399,17 @@ sandboxed! {
         make(&format!("/sys/bus/pci/devices/{PCI}/net/{DEVICE}"));
         let (netns, mut attachment) = attach(lab, "c1");
         let by_pci = config(json!({"device": "", "pciBusID": PCI, "ipam": ipam()}));
-        add(lab, &by_pci, &attachment);
+        lab.added(&by_pci, &attachment);
         std::fs::remove_dir_all(format!("/sys/bus/pci/devices/{PCI}")).unwrap();
         fine(&lab.one("DEL", &by_pci, &attachment));
         is_home(lab, &netns, &before);
 
         let broken = config(json!({"device": 7, "hwaddr": [], "kernelpath": {}, "ipam": ipam(), "runtimeConfig": {"deviceID": 1}}));
-        add(lab, &config(json!({"ipam": ipam()})), &attachment);
+        lab.added(&config(json!({"ipam": ipam()})), &attachment);
         fine(&lab.one("DEL", &broken, &attachment));
         is_home(lab, &netns, &before);
 
-        add(lab, &config(json!({"ipam": ipam()})), &attachment);
+        lab.added(&config(json!({"ipam": ipam()})), &attachment);
         assert_eq!(leases(), 2);
         for path in ["", "/tmp", "/run/netns/missing"] {
             let known = std::mem::replace(&mut attachment.netns, path.into());
@@ -450,7 +424,7 @@ sandboxed! {
     fn del_goes_on_past_an_ipam_that_fails(lab) {
         let before = card(lab, DEVICE, "02:00:00:00:08:01");
         let (netns, attachment) = attach(lab, "c1");
-        add(lab, &config(json!({})), &attachment);
+        lab.added(&config(json!({})), &attachment);
         refused(&lab.one("DEL", &config(json!({"ipam": {"type": "missing-ipam"}})), &attachment), 999);
         is_home(lab, &netns, &before);
     }
@@ -460,7 +434,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({}));
         for change in ["link set net1 name wan0", "link set net1 alias nothing/at/all", "link set net1 address 02:00:00:00:08:77"] {
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             ip(&netns, "link set net1 down");
             ip(&netns, change);
             fine(&lab.one("DEL", &with_previous(&config, &answer), &attachment));
@@ -476,7 +450,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         for way in [json!({}), json!({"device": "", "hwaddr": before.facts.mac}), json!({"device": "a-network-card-with-a-long-name"})] {
             let config = config(way);
-            add(lab, &config, &attachment);
+            lab.added(&config, &attachment);
             ip(&netns, "link set net1 down");
             ip(&netns, "link set net1 name wan0");
             fine(&lab.one("DEL", &config, &attachment));
@@ -487,7 +461,7 @@ sandboxed! {
     fn del_leaves_what_the_workload_put_in_its_place(lab) {
         card(lab, DEVICE, "02:00:00:00:08:01");
         let (netns, attachment) = attach(lab, "c1");
-        add(lab, &config(json!({})), &attachment);
+        lab.added(&config(json!({})), &attachment);
         inside(&netns).delete_link("net1").unwrap();
         inside(&netns).add_bridge("net1").unwrap();
         fine(&lab.one("DEL", &config(json!({})), &attachment));
@@ -513,14 +487,14 @@ sandboxed! {
             fine(&lab.one("GC", &gc, &gone));
             is_home(lab, &netns, &before);
             lose(name);
-            add(lab, &config(json!({})), &attachment);
+            lab.added(&config(json!({})), &attachment);
             fine(&lab.one("DEL", &config(json!({})), &attachment));
             is_home(lab, &netns, &before);
             // Found by what it is; the name it is to have is the alias, if only a dead container can have left it so.
             lose(name);
             let by_mac = config(json!({"device": "", "hwaddr": before.facts.mac}));
             if name == "dev0" {
-                add(lab, &by_mac, &attachment);
+                lab.added(&by_mac, &attachment);
                 fine(&lab.one("DEL", &by_mac, &attachment));
                 is_home(lab, &netns, &before);
                 lose(name);
@@ -552,7 +526,7 @@ sandboxed! {
             fine(&lab.one("DEL", &config, &gone));
             let link = lab.rtnl().link(DEVICE).unwrap();
             assert_eq!((link.facts.alias.as_str(), link.facts.up), ("uplink", true));
-            add(lab, &config, &attachment);
+            lab.added(&config, &attachment);
             fine(&lab.one("DEL", &config, &attachment));
             is_home(lab, &netns, &before);
             lab.rtnl().set_up(DEVICE).unwrap();
@@ -589,7 +563,7 @@ sandboxed! {
             "route del default", "-6 route del default"];
         for loss in losses {
             let config = config(json!({"ipam": ipam()}));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let previous = with_previous(&config, &answer);
             fine(&lab.one("CHECK", &previous, &attachment));
             // The namespace is the same in each round, and so are the addresses but for the first.
@@ -607,7 +581,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         let mut config = config(json!({"cniVersion": "1.1.0", "ipam": ipam()}));
         fine(&lab.one("STATUS", &config, &attachment));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         fine(&lab.one("STATUS", &config, &attachment));
         config["cni.dev/valid-attachments"] = json!([{"containerID": attachment.container_id, "ifname": "net1"}]);
         fine(&lab.one("GC", &config, &attachment));

@@ -11,7 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
 use serde_json::{Value, json};
 
-use super::support::{Lab, fine, one_of, refused, sandboxed, tool};
+use super::support::{Lab, fine, leases_in, one_of, refused, sandboxed, tool};
 
 const DATA: &str = "/run/leases";
 
@@ -60,15 +60,7 @@ fn del(lab: &Lab, config: &Value, id: &str) {
 }
 
 fn leases() -> Vec<String> {
-    let Ok(entries) = fs::read_dir(Path::new(DATA).join("net")) else {
-        return Vec::new();
-    };
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names
-        .filter(|name| name.parse::<std::net::IpAddr>().is_ok())
-        .collect();
-    names.sort();
-    names
+    leases_in(&Path::new(DATA).join("net"))
 }
 
 /// Another boot, as far as anybody can tell: the kernel has another boot id, and what is on disk

@@ -1,18 +1,18 @@
 //! ptp: what it makes, what it promises, and what it gives back.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use conformance::chain::Attachment;
 use conformance::facts::{addresses, interfaces};
 use conformance::net::{HOST_V4, HOST_V6, Netns, OUTSIDE_V4, OUTSIDE_V6, Rtnl};
-use conformance::plugin::Answer;
 use conformance::probe::{PATIENCE, Transport, ping};
 use serde_json::{Value, json};
 
 use super::support::{
-    Lab, ask, fine, hide_tools, iptables, network, nft, no_answer, one_of, reference, refused, run,
-    sandboxed, serve, tool,
+    Lab, ask, fine, hide_tools, ip, iptables, leases_in, network, nft, no_answer, one_of,
+    reference, refused, sandboxed, serve, with_previous,
 };
 
 const NETWORK: &str = "ptp-net";
@@ -39,25 +39,6 @@ fn attach(lab: &Lab, name: &str) -> (Netns, Attachment) {
     (netns, attachment)
 }
 
-#[track_caller]
-fn add(lab: &Lab, config: &Value, attachment: &Attachment) -> Answer {
-    let answer = lab.one("ADD", config, attachment);
-    fine(&answer);
-    answer
-}
-
-fn with_previous(config: &Value, answer: &Answer) -> Value {
-    let mut config = config.clone();
-    config["prevResult"] = answer.json().unwrap();
-    config
-}
-
-fn ip(netns: &Netns, arguments: &str) -> String {
-    let program = tool("ip", "iproute2");
-    let arguments: Vec<&str> = arguments.split_whitespace().collect();
-    netns.run(|| Ok(run(&program, &arguments))).unwrap()
-}
-
 fn host_ip(lab: &Lab, arguments: &str) -> String {
     ip(lab.host.netns(), arguments)
 }
@@ -71,15 +52,7 @@ fn veths(lab: &Lab) -> usize {
 }
 
 fn leases() -> usize {
-    let directory = std::fs::read_dir(format!("/var/lib/cni/networks/{NETWORK}"));
-    let names = directory
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name());
-    names
-        .filter(|name| name.to_string_lossy().parse::<IpAddr>().is_ok())
-        .count()
+    leases_in(&Path::new("/var/lib/cni/networks").join(NETWORK)).len()
 }
 
 /// No pair, no address, no rule.
@@ -117,7 +90,7 @@ sandboxed! {
     fn it_makes_a_pair_with_routes_at_both_ends(lab) {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"mtu": 5000, "ipMasq": true, "dns": {"nameservers": ["192.0.2.7"]}}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         let result = answer.json().unwrap();
         let listed = interfaces(&result);
         assert_eq!(listed.len(), 2, "{result}");
@@ -155,7 +128,7 @@ sandboxed! {
     fn both_families_at_once_and_no_wait(lab) {
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"ipMasq": true, "ipam": dual()}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         assert!(answer.took < Duration::from_secs(2), "{:?}", answer.took);
         let host = interfaces(&answer.json().unwrap())[0].name.clone();
         for text in [ip(&netns, "-6 addr show eth0"), host_ip(lab, &format!("-6 addr show {host}"))] {
@@ -178,7 +151,7 @@ sandboxed! {
         let (two, second) = attach(lab, "c2");
         let config = config(json!({"ipam": dual()}));
         for attachment in [&first, &second] {
-            add(lab, &config, attachment);
+            lab.added(&config, attachment);
         }
         for (from, to) in [(&one, "10.6.0.3"), (&one, "fd00:6::3"), (&two, "10.6.0.2"), (&two, "fd00:6::2")] {
             ping(from, to.parse().unwrap(), PATIENCE).unwrap();
@@ -189,7 +162,7 @@ sandboxed! {
         let outside = Rtnl::open(lab.host.outside()).unwrap();
         outside.add_route("fd00:6::/64".parse().unwrap(), HOST_V6).unwrap();
         outside.add_route("10.6.0.0/24".parse().unwrap(), HOST_V4).unwrap();
-        add(lab, &config, &third);
+        lab.added(&config, &third);
         for to in ["fd00:6::4", "10.6.0.4"] {
             ping(lab.host.outside(), to.parse().unwrap(), Duration::from_millis(500)).unwrap();
         }
@@ -202,7 +175,7 @@ sandboxed! {
             if version == "1.1.0" {
                 fine(&lab.one("STATUS", &config, &attachment));
             }
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let result = answer.json().unwrap();
             assert_eq!(result["cniVersion"], version);
             assert_eq!(addresses(&result).len(), 2, "{result}");
@@ -221,7 +194,7 @@ sandboxed! {
         for backend in [Value::Null, json!("nftables"), json!("iptables")] {
             let (netns, attachment) = attach(lab, &format!("c-{}", backend.as_str().unwrap_or("any")));
             let config = config(json!({"ipMasq": true, "ipMasqBackend": backend, "ipam": dual()}));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let rules = iptables("iptables", "-t nat -S");
             assert_eq!(rules.contains("-A POSTROUTING -s 10.6.0."), backend == json!("iptables"), "{rules}");
             let own = addresses(&answer.json().unwrap());
@@ -242,7 +215,7 @@ sandboxed! {
         hide_tools(&["iptables", "ip6tables", "nft"]);
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"ipMasq": true}));
-        add(lab, &config, &attachment);
+        lab.added(&config, &attachment);
         traffic_flows(lab, &netns, "10.6.0.2".parse().unwrap(), "10.6.0.1".parse().unwrap());
         fine(&lab.one("DEL", &config, &attachment));
         assert_eq!((veths(lab), leases()), (0, 0));
@@ -254,7 +227,7 @@ sandboxed! {
             add rule ip nat POSTROUTING ip saddr @s masquerade");
         let (netns, attachment) = attach(lab, "c1");
         let config = config(json!({"ipMasq": true}));
-        add(lab, &config, &attachment);
+        lab.added(&config, &attachment);
         traffic_flows(lab, &netns, "10.6.0.2".parse().unwrap(), "10.6.0.1".parse().unwrap());
         fine(&lab.one("DEL", &config, &attachment));
         nothing_stays(lab, &netns);
@@ -264,7 +237,7 @@ sandboxed! {
         for backend in ["nftables", "iptables"] {
             let (netns, attachment) = attach(lab, backend);
             let config = config(json!({"ipMasq": true, "ipMasqBackend": backend}));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let config = with_previous(&config, &answer);
             nft("flush ruleset");
             refused(&lab.one("CHECK", &config, &attachment), 999);
@@ -284,7 +257,7 @@ sandboxed! {
         for ipam in [Value::Null, json!({})] {
             let config = config(json!({"ipam": ipam, "cniVersion": "1.1.0", "ipMasq": true}));
             fine(&lab.one("STATUS", &config, &attachment));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let listed = interfaces(&answer.json().unwrap());
             assert!(Rtnl::open(&netns).unwrap().link("eth0").unwrap().facts.up);
             lab.rtnl().add_address(&listed[0].name, "10.6.9.1/24".parse().unwrap()).unwrap();
@@ -317,7 +290,7 @@ sandboxed! {
             let (_netns, attachment) = attach(lab, &format!("c{number}"));
             let mut config = config(extra);
             config["ipam"]["resolvConf"] = json!("/run/resolv.conf");
-            let result = add(lab, &config, &attachment).json().unwrap();
+            let result = lab.added(&config, &attachment).json().unwrap();
             assert_eq!(result["dns"], wanted, "{config}");
         }
     }
@@ -331,7 +304,7 @@ sandboxed! {
             }
             config(json!({"ipam": {"type": "static", "addresses": [one], "routes": [{"dst": "0.0.0.0/0"}]}}))
         };
-        let answer = add(lab, &of("10.6.0.9/24", None), &attachment);
+        let answer = lab.added(&of("10.6.0.9/24", None), &attachment);
         assert_eq!(answer.json().unwrap()["ips"][0]["gateway"], "10.6.0.1");
         assert!(ip(&netns, "route show default").contains("via 10.6.0.1"));
         ping(&netns, HOST_V4, PATIENCE).unwrap();
@@ -354,7 +327,7 @@ sandboxed! {
             {"address": "10.6.0.9/32", "gateway": "169.254.1.1"}, {"address": "fd00:6::9/128", "gateway": "fd00:66::1"}],
             "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}, {"dst": "10.8.0.0/16", "gw": "10.6.0.77"}]});
         let config = config(json!({"ipMasq": true, "ipam": ipam}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         traffic_flows(lab, &netns, "10.6.0.9".parse().unwrap(), "169.254.1.1".parse().unwrap());
         traffic_flows(lab, &netns, "fd00:6::9".parse().unwrap(), "fd00:66::1".parse().unwrap());
         fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));
@@ -370,7 +343,7 @@ sandboxed! {
             "routes": [{"dst": "0.0.0.0/0"}, {"dst": "192.168.0.0/16", "mtu": 1300}, {"dst": "10.9.0.0/16", "gw": "10.6.1.1"},
                 {"dst": "10.10.0.0/16", "table": 100}]});
         let config = config(json!({"ipMasq": true, "ipam": ipam}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         for to in ["10.6.0.8", "10.6.0.9", "10.6.1.9"] {
             ping(lab.host.netns(), to.parse().unwrap(), PATIENCE).unwrap();
         }
@@ -388,9 +361,9 @@ sandboxed! {
                 "addresses": [{"address": format!("{address}/{prefix}"), "gateway": gateway}]}}));
             let (lost, old) = attach(lab, &format!("lost-{v6}"));
             let (netns, attachment) = attach(lab, &format!("c-{v6}"));
-            add(lab, &config, &old);
+            lab.added(&config, &old);
             let _silent = serve(&lost, Transport::Tcp, address.parse().unwrap(), 80, "the lost");
-            add(lab, &config, &attachment);
+            lab.added(&config, &attachment);
             let _server = serve(&netns, Transport::Tcp, address.parse().unwrap(), 80, "the new");
             assert_eq!(ask(lab.host.netns(), Transport::Tcp, address.parse().unwrap(), 80).server, "the new");
             // What is removed late takes nothing with it.
@@ -405,7 +378,7 @@ sandboxed! {
             "addresses": [{"address": "10.6.0.9/24", "gateway": "10.6.0.1"}]}}));
         let (one, first) = attach(lab, "c1");
         let (two, second) = attach(lab, "c2");
-        add(lab, &of("one"), &first);
+        lab.added(&of("one"), &first);
         let before = lab.snapshot();
         let text = refused(&lab.one("ADD", &of("two"), &second), 999);
         for part in ["10.6.0.9", "container-c1", "network one"] {
@@ -415,7 +388,7 @@ sandboxed! {
         ping(lab.host.netns(), "10.6.0.9".parse().unwrap(), PATIENCE).unwrap();
         // It is not alive without its interface.
         ip(&one, "link set eth0 down");
-        add(lab, &of("two"), &second);
+        lab.added(&of("two"), &second);
         ping(&two, "10.6.0.1".parse().unwrap(), PATIENCE).unwrap();
         ping(lab.host.netns(), "10.6.0.9".parse().unwrap(), PATIENCE).unwrap();
         // A route of the administrator's is nobody's to replace.
@@ -432,7 +405,7 @@ sandboxed! {
         let (netns, attachment) = attach(lab, "c1");
         refused(&lab.one("ADD", &config(json!({})), &attachment.clone().ifname("lo")), 999);
         nothing_stays(lab, &netns);
-        add(lab, &config(json!({})), &attachment);
+        lab.added(&config(json!({})), &attachment);
         let text = refused(&lab.one("ADD", &config(json!({})), &attachment), 999);
         assert!(text.contains("eth0") && text.contains("already exists"), "{text}");
         assert_eq!((leases(), veths(lab)), (1, 1));
@@ -448,13 +421,13 @@ sandboxed! {
         nothing_stays(lab, &netns);
         refused(&lab.one("STATUS", &config(json!({"ipam": dual(), "cniVersion": "1.1.0"})), &attachment), 50);
         let config = config(json!({}));
-        let answer = add(lab, &config, &attachment);
+        let answer = lab.added(&config, &attachment);
         fine(&lab.one("CHECK", &with_previous(&config, &answer), &attachment));
     }
 
     fn the_container_cannot_tell_the_host_its_way(lab) {
         let (_netns, attachment) = attach(lab, "c1");
-        let answer = add(lab, &config(json!({"ipam": dual()})), &attachment);
+        let answer = lab.added(&config(json!({"ipam": dual()})), &attachment);
         let name = interfaces(&answer.json().unwrap())[0].name.clone();
         let file = format!("/proc/sys/net/ipv6/conf/{name}/accept_ra");
         assert_eq!(std::fs::read_to_string(file).unwrap(), "0\n");
@@ -463,7 +436,7 @@ sandboxed! {
     fn unknown_arguments_are_for_others(lab) {
         let (_netns, attachment) = attach(lab, "c1");
         let config = config(json!({}));
-        let answer = add(lab, &config, &attachment.clone().args("IP=10.6.0.50;K8S_POD_NAME=x;MAC=02:00:00:00:00:01"));
+        let answer = lab.added(&config, &attachment.clone().args("IP=10.6.0.50;K8S_POD_NAME=x;MAC=02:00:00:00:00:01"));
         assert_eq!(answer.json().unwrap()["ips"][0]["address"], "10.6.0.50/24");
     }
 
@@ -484,7 +457,7 @@ sandboxed! {
             assert!(answer.error().is_some(), "{extra}: {}", answer.text());
             nothing_stays(lab, &netns);
         }
-        add(lab, &config(json!({})), &attachment);
+        lab.added(&config(json!({})), &attachment);
     }
 
     fn check_tells_what_is_gone(lab) {
@@ -503,7 +476,7 @@ sandboxed! {
         for (number, (inside, loss)) in losses.into_iter().enumerate() {
             let (netns, attachment) = attach(lab, &format!("c{number}"));
             let mut config = config(json!({"mtu": 1400, "ipMasq": true, "name": format!("net{number}")}));
-            let answer = add(lab, &config, &attachment);
+            let answer = lab.added(&config, &attachment);
             let host = interfaces(&answer.json().unwrap())[0].name.clone();
             config = with_previous(&config, &answer);
             fine(&lab.one("CHECK", &config, &attachment));
@@ -514,7 +487,7 @@ sandboxed! {
             fine(&lab.one("DEL", &config, &attachment));
         }
         let (_netns, attachment) = attach(lab, "last");
-        let answer = add(lab, &config(json!({})), &attachment);
+        let answer = lab.added(&config(json!({})), &attachment);
         refused(&lab.one("CHECK", &config(json!({})), &attachment), 999);
         lab.host.sysctl("net/ipv4/ip_forward", "0").unwrap();
         let text = refused(&lab.one("CHECK", &with_previous(&config(json!({})), &answer), &attachment), 999);
@@ -525,19 +498,19 @@ sandboxed! {
         let (netns, mut attachment) = attach(lab, "c1");
         for backend in ["nftables", "iptables"] {
             let config = config(json!({"ipMasq": true, "ipMasqBackend": backend}));
-            add(lab, &config, &attachment);
+            lab.added(&config, &attachment);
             let broken = super::ptp::config(json!({"mtu": "wide", "ipMasq": 7, "dns": [], "ipMasqBackend": {}}));
             fine(&lab.one("DEL", &broken, &attachment));
             nothing_stays(lab, &netns);
             // The namespace lives on, but the runtime does not know it any more.
-            add(lab, &config, &attachment);
+            lab.added(&config, &attachment);
             let known = attachment.netns.clone();
             attachment.netns = "".into();
             fine(&lab.one("DEL", &config, &attachment));
             nothing_stays(lab, &netns);
             attachment.netns = known;
         }
-        add(lab, &config(json!({"ipMasq": true})), &attachment);
+        lab.added(&config(json!({"ipMasq": true})), &attachment);
         for path in ["/tmp", "/run/netns/missing"] {
             attachment.netns = path.into();
             fine(&lab.one("DEL", &config(json!({})), &attachment));
@@ -549,7 +522,7 @@ sandboxed! {
         for backend in ["nftables", "iptables"] {
             let (netns, attachment) = attach(lab, backend);
             let config = config(json!({"ipMasq": true, "ipMasqBackend": backend}));
-            add(lab, &config, &attachment);
+            lab.added(&config, &attachment);
             drop(netns);
             lab.rtnl().wait_links_gone("veth", 1, PATIENCE).unwrap();
             fine(&lab.one("DEL", &config, &attachment));
@@ -560,7 +533,7 @@ sandboxed! {
 
     fn del_goes_on_past_an_ipam_that_fails(lab) {
         let (netns, attachment) = attach(lab, "c1");
-        add(lab, &config(json!({"ipMasq": true})), &attachment);
+        lab.added(&config(json!({"ipMasq": true})), &attachment);
         let broken = config(json!({"ipam": {"type": "missing-ipam"}}));
         refused(&lab.one("DEL", &broken, &attachment), 999);
         assert_eq!((veths(lab), leases()), (0, 1));
@@ -573,12 +546,12 @@ sandboxed! {
         let (_lost, lost) = attach(lab, "lost");
         let (live_netns, live) = attach(lab, "live");
         let (_other, other) = attach(lab, "other");
-        let answer = add(lab, &config, &live);
-        add(lab, &config, &lost);
+        let answer = lab.added(&config, &live);
+        lab.added(&config, &lost);
         let mut elsewhere = config.clone();
         elsewhere["name"] = json!("elsewhere");
         elsewhere["ipam"]["subnet"] = json!("10.7.0.0/24");
-        let kept = add(lab, &elsewhere, &other);
+        let kept = lab.added(&elsewhere, &other);
         fine(&lab.one("GC", &config, &lost));
         assert_eq!(veths(lab), 3, "without a list there is nothing to do");
         config["cni.dev/valid-attachments"] = json!([{"containerID": live.container_id, "ifname": "eth0"}]);

@@ -187,6 +187,31 @@ pub fn run(program: &Path, arguments: &[&str]) -> String {
     text
 }
 
+/// iproute2 in a namespace, and what it printed.
+pub fn ip(netns: &Netns, arguments: &str) -> String {
+    let program = tool("ip", "iproute2");
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    netns.run(|| Ok(run(&program, &arguments))).unwrap()
+}
+
+/// The addresses leased in a network's directory, sorted as text; none if it is not there.
+pub fn leases_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names
+        .filter(|name| name.parse::<IpAddr>().is_ok())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The configuration with the result of an earlier ADD in it.
+pub fn with_previous(config: &Value, answer: &Answer) -> Value {
+    let mut config = config.clone();
+    config["prevResult"] = answer.json().unwrap();
+    config
+}
+
 /// `iptables` or `ip6tables` with these arguments.
 pub fn iptables(family: &str, arguments: &str) -> String {
     let program = tool(family, "iptables");
@@ -221,6 +246,14 @@ impl Lab {
     /// One plugin with this configuration for this attachment.
     pub fn one(&self, verb: &str, config: &Value, attachment: &Attachment) -> Answer {
         one_of(&self.ours, verb, config, attachment)
+    }
+
+    /// ADD by a single plugin that must work; the answer carries the result.
+    #[track_caller]
+    pub fn added(&self, config: &Value, attachment: &Attachment) -> Answer {
+        let answer = self.one("ADD", config, attachment);
+        fine(&answer);
+        answer
     }
 
     /// ADD of a list that must work.

@@ -1,16 +1,16 @@
 //! tap: what it makes, what it promises, and what it gives back.
 
+use std::path::Path;
 use std::time::Duration;
 
 use conformance::chain::Attachment;
 use conformance::facts::{addresses, interfaces};
 use conformance::net::{Netns, Rtnl};
-use conformance::plugin::Answer;
 use conformance::probe::{PATIENCE, ping};
 use serde_json::{Value, json};
 
 use super::guest::Guest;
-use super::support::{Lab, fine, refused, run, sandboxed, tool};
+use super::support::{Lab, fine, ip, leases_in, refused, sandboxed, with_previous};
 
 fn config(extra: Value) -> Value {
     let mut config = json!({
@@ -29,28 +29,8 @@ fn attach(lab: &Lab, name: &str) -> (Netns, Attachment) {
     (netns, attachment)
 }
 
-fn with_previous(config: &Value, answer: &Answer) -> Value {
-    let mut config = config.clone();
-    config["prevResult"] = answer.json().unwrap();
-    config
-}
-
-fn ip(netns: &Netns, arguments: &str) -> String {
-    let program = tool("ip", "iproute2");
-    let arguments: Vec<&str> = arguments.split_whitespace().collect();
-    netns.run(|| Ok(run(&program, &arguments))).unwrap()
-}
-
 fn leases() -> usize {
-    let directory = std::fs::read_dir("/var/lib/cni/networks/tap-net");
-    let names = directory
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name());
-    names
-        .filter(|name| name.to_string_lossy().parse::<std::net::IpAddr>().is_ok())
-        .count()
+    leases_in(&Path::new("/var/lib/cni/networks").join("tap-net")).len()
 }
 
 /// Nothing but `lo` is in the container, and no address is leased.

@@ -82,18 +82,14 @@ pub enum Error {
     #[error(transparent)]
     NotReady(Box<Error>),
     /// Several things failed; a DEL or GC goes on past each.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", skel::listed(.0))]
     Several(Vec<Error>),
 }
 
 impl Error {
     /// Nothing if the list is empty, the error if it is one, else all of them together.
-    pub(crate) fn join(mut errors: Vec<Self>) -> Result<(), Self> {
-        match errors.len() {
-            0 => Ok(()),
-            1 => errors.pop().map_or(Ok(()), Err),
-            _ => Err(Self::Several(errors)),
-        }
+    pub(crate) fn join(errors: Vec<Self>) -> Result<(), Self> {
+        skel::join(errors, Self::Several)
     }
 }
 

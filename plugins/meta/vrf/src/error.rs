@@ -65,18 +65,14 @@ pub enum Error {
     #[error("{0}")]
     Check(String),
     /// Several things failed, each while the others were gone on with.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", skel::listed(.0))]
     Several(Vec<Error>),
 }
 
 impl Error {
     /// One error for all of them; none is success.
-    pub(crate) fn join(mut errors: Vec<Self>) -> Result<(), Self> {
-        match errors.len() {
-            0 => Ok(()),
-            1 => Err(errors.remove(0)),
-            _ => Err(Self::Several(errors)),
-        }
+    pub(crate) fn join(errors: Vec<Self>) -> Result<(), Self> {
+        skel::join(errors, Self::Several)
     }
 }
 

@@ -56,7 +56,7 @@ impl Handle {
                     IpAddr::V4(ip) => (ETHERTYPE_ARP, gratuitous_arp(mac, *ip)),
                     IpAddr::V6(ip) => (ETHERTYPE_IPV6, neighbour_advertisement(mac, *ip, station)),
                 };
-                sys::send_frame(&socket, link.index(), ethertype, &frame)
+                sys::send_packet(&socket, link.index(), ethertype, None, &frame)
                     .map_err(|source| failed(link, &[*address], source))?;
             }
             Ok(())

@@ -67,7 +67,7 @@ impl PacketSocket {
             &self.socket,
             self.index,
             ETHERTYPE_IPV4,
-            to.octets(),
+            Some(to.octets()),
             packet,
         )
     }

@@ -107,11 +107,7 @@ pub(crate) fn attach_filter(socket: impl AsFd, program: &[libc::sock_filter]) ->
             size_of::<libc::sock_fprog>() as libc::socklen_t,
         )
     };
-    if set < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    Ok(nix::errno::Errno::result(set).map(drop)?)
 }
 
 /// Binds an `AF_PACKET` socket to one protocol on one link.
@@ -125,22 +121,19 @@ pub(crate) fn bind_packet(socket: impl AsFd, index: u32, ethertype: u16) -> io::
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if bound < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    Ok(nix::errno::Errno::result(bound).map(drop)?)
 }
 
-/// Sends one packet to a station through an `AF_PACKET` datagram socket, which makes the link-layer header.
+/// Sends through an `AF_PACKET` socket, out of the link with that index: a frame with its link-layer header through a raw
+/// one, a packet to a station through a datagram one, which makes the header.
 pub(crate) fn send_packet(
     socket: impl AsFd,
     index: u32,
     ethertype: u16,
-    station: [u8; 6],
+    station: Option<[u8; 6]>,
     packet: &[u8],
 ) -> io::Result<()> {
-    let to = link_address(index, ethertype, Some(station))?;
+    let to = link_address(index, ethertype, station)?;
     // SAFETY: packet and address are valid for the lengths given, and the kernel only reads them.
     let sent = unsafe {
         libc::sendto(
@@ -152,11 +145,7 @@ pub(crate) fn send_packet(
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if sent < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    Ok(nix::errno::Errno::result(sent).map(drop)?)
 }
 
 /// Receives one packet from an `AF_PACKET` socket, with the station it came from (zeroes on a link without such).
@@ -178,30 +167,4 @@ pub(crate) fn receive_packet(socket: impl AsFd, buffer: &mut [u8]) -> io::Result
     let size = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     let [a, b, c, d, e, f, ..] = from.sll_addr;
     Ok((size, [a, b, c, d, e, f]))
-}
-
-/// Sends one link-layer frame (header included) out of the link with that index through an `AF_PACKET` raw socket.
-pub(crate) fn send_frame(
-    socket: impl AsFd,
-    index: u32,
-    ethertype: u16,
-    frame: &[u8],
-) -> io::Result<()> {
-    let to = link_address(index, ethertype, None)?;
-    // SAFETY: frame and address are valid for the lengths given, and the kernel only reads them.
-    let sent = unsafe {
-        libc::sendto(
-            socket.as_fd().as_raw_fd(),
-            frame.as_ptr().cast(),
-            frame.len(),
-            0,
-            std::ptr::from_ref(&to).cast(),
-            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-        )
-    };
-    if sent < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
 }

@@ -15,6 +15,7 @@ mod misspelt;
 mod plugin;
 mod request;
 mod run;
+mod several;
 mod undo;
 
 pub use delegate::{Delegate, DelegateError};
@@ -24,4 +25,5 @@ pub use error::PluginError;
 pub use plugin::{Added, Plugin};
 pub use request::{DelRequest, NetworkRequest, Request};
 pub use run::run;
+pub use several::{join, listed};
 pub use undo::{Commit, Transaction};

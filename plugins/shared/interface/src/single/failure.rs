@@ -12,7 +12,7 @@ pub enum Failure<E: PluginError> {
     #[error(transparent)]
     NotReady(E),
     /// Several things; a DEL goes on past each.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", skel::listed(.0))]
     Several(Vec<E>),
 }
 

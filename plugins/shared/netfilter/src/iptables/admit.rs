@@ -99,19 +99,16 @@ fn octets(address: IpAddr) -> Vec<u8> {
 /// Isolation must come before anything is accepted.
 fn after_isolation(plan: &mut Plan<'_, '_>) -> Result<Place> {
     let rules = plan.rules(FILTER, FORWARD)?;
-    let isolation = rules
-        .iter()
-        .position(|stored| stored.rule.jumps_to(ISOLATION_STAGE_1));
-    Ok(isolation.map_or(Place::First, |index| Place::At(index + 2)))
+    let is_isolation = |stored: &Stored| stored.rule.jumps_to(ISOLATION_STAGE_1);
+    Ok(Place::behind(rules.iter().position(is_isolation)))
 }
 
 /// The administrator's word comes before anything is accepted.
 fn after_admin(plan: &mut Plan<'_, '_>) -> Result<Place> {
     let rules = plan.rules(FILTER, FORWARD_CHAIN)?;
     let is_jump = |stored: &Stored| matches!(stored.rule.target, Target::Jump(_));
-    let last = rules.iter().rposition(is_jump);
     // Jumps that are still to come are put first, and so before this.
-    Ok(last.map_or(Place::First, |index| Place::At(index + 2)))
+    Ok(Place::behind(rules.iter().rposition(is_jump)))
 }
 
 /// Everything a verification looks for, with the chain it must be in.

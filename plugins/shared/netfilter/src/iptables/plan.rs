@@ -24,6 +24,13 @@ pub(crate) enum Place {
     Last,
 }
 
+impl Place {
+    /// Right behind the rule with this index, counted from 0; before all others if there is none.
+    pub(crate) fn behind(index: Option<usize>) -> Self {
+        index.map_or(Self::First, |index| Self::At(index + 2))
+    }
+}
+
 impl<'v, 's> Plan<'v, 's> {
     /// Nothing to change yet.
     pub(crate) fn new(view: &'v mut View<'s>) -> Self {
