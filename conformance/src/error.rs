@@ -54,12 +54,14 @@ pub enum Error {
         found: String,
     },
     /// A program ran into its deadline and was killed.
-    #[error("{program} did not end within {limit:?} and was killed")]
+    #[error("{program} did not end within {limit:?} and was killed; it stood at {state}")]
     Timeout {
         /// The program.
         program: PathBuf,
         /// How long it was given.
         limit: Duration,
+        /// Where it stood, in the words of `proc(5)`.
+        state: String,
     },
     /// The kernel sent bytes that do not parse.
     #[error("malformed netlink message: {what}")]

@@ -1,6 +1,7 @@
 //! Executing one plugin binary, as a runtime would.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,8 +13,9 @@ use serde_json::Value;
 
 use crate::error::{Context, Error, Result};
 
-/// How long any plugin may take before it counts as hanging.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+/// How long any plugin may take before it counts as hanging. More than a busy machine can stand
+/// still for: what is measured by it is whether a call ends, not how fast.
+pub const DEADLINE: Duration = Duration::from_secs(180);
 
 /// One call of a plugin: its binary, environment and standard input.
 #[derive(Clone, Debug)]
@@ -139,16 +141,37 @@ impl Call {
         match output.recv_timeout(self.deadline) {
             Ok(bytes) => bytes.doing(|| format!("read from {}", self.program.display())),
             Err(_) => {
+                let state = whereabouts(child.id());
                 // Already gone is as good as killed.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(Error::Timeout {
                     program: self.program.clone(),
                     limit: self.deadline,
+                    state,
                 })
             }
         }
     }
+}
+
+/// Where a process that does not end stands, and each of its children: its state, the kernel
+/// function it sleeps in, its system call, its kernel stack where that may be read (`proc(5)`).
+fn whereabouts(pid: u32) -> String {
+    let read = |pid: &str, file: &str| {
+        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let pid = pid.to_string();
+    let children = read(&pid, &format!("task/{pid}/children"));
+    let all = [pid.as_str()].into_iter().chain(children.split(' '));
+    all.filter(|pid| !pid.is_empty())
+        .map(|pid| {
+            let seen = ["stat", "wchan", "syscall", "stack"].map(|file| read(pid, file));
+            format!("[{}]", seen.join(" | "))
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn collect(mut pipe: impl Read + Send + 'static) -> Receiver<io::Result<Vec<u8>>> {

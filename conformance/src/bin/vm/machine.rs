@@ -92,6 +92,7 @@ pub fn boot(
                 return Err(Error::Timeout {
                     program: QEMU.into(),
                     limit,
+                    state: "its console".to_owned(),
                 });
             }
         }
