@@ -53,6 +53,10 @@ impl Plugin for Loopback {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        netlink::on_message(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         let container = open(&request.netns)?;
         let lo = container.link(LOOPBACK)?;

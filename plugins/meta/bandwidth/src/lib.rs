@@ -37,6 +37,10 @@ impl Plugin for Bandwidth {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        interface::trace(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         add::add(request)
     }

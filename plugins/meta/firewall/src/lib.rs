@@ -33,6 +33,10 @@ impl Plugin for Firewall {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        netfilter::on_message(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
         let wanted = Wanted::new(&request.config, &result)?;

@@ -30,6 +30,11 @@ impl Plugin for Portmap {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        netlink::on_message(log);
+        netfilter::on_message(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
         let requested = request.config.backend()?;

@@ -31,6 +31,10 @@ impl Plugin for Tuning {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        interface::trace(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         let mut result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
         let settings = Settings::of(request)?;

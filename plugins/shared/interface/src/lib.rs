@@ -28,3 +28,10 @@ mod world;
 pub use error::Error;
 pub use lease::{lease, open_for_ipam, refuse_taken_name, speaks_over_the_link};
 pub use world::{World, owner};
+
+/// Has netlink and the packet filter tell their messages to `log`: what [`Plugin::trace`](skel::Plugin::trace) of a plugin is
+/// that stands on both.
+pub fn trace(log: fn(std::fmt::Arguments<'_>)) {
+    netlink::on_message(log);
+    netfilter::on_message(log);
+}

@@ -104,6 +104,10 @@ impl<S: Single> Plugin for SinglePlugin<S> {
     type Config = S::Config;
     type Error = Failure<S::Error>;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        crate::trace(log);
+    }
+
     fn add(request: &Request<S::Config>) -> Result<Added, Self::Error> {
         Ok(add::add::<S>(request)?)
     }

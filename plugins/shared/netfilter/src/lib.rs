@@ -28,6 +28,7 @@ pub use conntrack::Flows;
 pub use error::{Error, Result};
 pub use intent::{Intent, Kinds, MarkStyle, Policy, Protocol, PublishedPort, Snat};
 pub use netfilter::{ApplyOptions, Backend, Hints, Netfilter};
+pub use nfnl::on_message;
 pub use owner::{Holder, Owner, hex_digest, network_hash};
 
 /// The conntrack mark bit of every connection to a published port, and, where the iptables backend admits containers,

@@ -66,6 +66,7 @@ mod survival;
 mod sys;
 pub mod sysctl;
 pub mod tc;
+mod trace;
 pub mod tun;
 mod vlan;
 mod watch;
@@ -90,4 +91,5 @@ pub use route::{
     ExactRoute, NewRoute, NextHop, Route, RouteConflict, TABLE_LOCAL, TABLE_MAIN, Way, scope,
 };
 pub use rule::{NewRule, Rule};
+pub use trace::on_message;
 pub use vlan::VlanRange;

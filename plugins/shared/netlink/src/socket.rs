@@ -14,6 +14,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use crate::error::{Error, Result};
 use crate::nla;
 use crate::request::Request;
+use crate::trace;
 
 /// As much as the kernel puts into one datagram of a dump.
 const ANSWER_SIZE: usize = 32 * 1024;
@@ -122,7 +123,9 @@ impl Socket {
             })
             .map_err(|e| io_error(request, e))?;
         }
-        match verdict.flatten() {
+        let verdict = verdict.flatten();
+        trace::tell(request, verdict.as_ref());
+        match verdict {
             Some(verdict) => Err(refused(request, verdict)),
             None => Ok((answers, whole)),
         }
@@ -151,9 +154,13 @@ impl Socket {
         Ok(requests
             .iter()
             .zip(verdicts)
-            .map(|(request, verdict)| match verdict.flatten() {
-                Some(verdict) => Err(refused(request, verdict)),
-                None => Ok(()),
+            .map(|(request, verdict)| {
+                let verdict = verdict.flatten();
+                trace::tell(request, verdict.as_ref());
+                match verdict {
+                    Some(verdict) => Err(refused(request, verdict)),
+                    None => Ok(()),
+                }
             })
             .collect())
     }

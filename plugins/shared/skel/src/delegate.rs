@@ -175,7 +175,7 @@ impl Delegate {
         let mut files = Files::new(&self.stdin).map_err(failed)?;
         let status = files.execute(&path, verb).map_err(failed)?;
         let (stdout, stderr) = files.output().map_err(failed)?;
-        log::debug(format_args!("{verb} of {}: {status}", self.plugin));
+        log::info(format_args!("{verb} of {}: {status}", self.plugin));
         if !status.success() {
             return Err(self.failure(status, &stdout, &stderr));
         }

@@ -99,8 +99,9 @@ fn answer<P: Plugin>(env: &Environment, stdin: impl Read) -> Result<Reply, CniEr
         return Ok(Reply::success(version_line::<P>()));
     }
     let call = Call::read(env, stdin).map_err(|e| to_object(&e))?;
-    call.start_log(P::NAME, verb, attachment.as_ref());
-    match (verb, attachment) {
+    call.start_log::<P>(verb, attachment.as_ref());
+    log::info(format_args!("the configuration is read"));
+    let outcome = match (verb, attachment) {
         (Verb::Add, Some(attachment)) => add::<P>(&call, attachment),
         (Verb::Del, Some(attachment)) => del::<P>(&call, attachment),
         (Verb::Check, Some(attachment)) => check::<P>(&call, attachment),
@@ -110,7 +111,12 @@ fn answer<P: Plugin>(env: &Environment, stdin: impl Read) -> Result<Reply, CniEr
         _ => Err(to_object(&ProtocolError::UnknownCommand(
             env.command.to_string_lossy().into_owned(),
         ))),
+    };
+    match &outcome {
+        Ok(_) => log::info(format_args!("{} done", verb.word())),
+        Err(object) => log::error(format_args!("{object}")),
     }
+    outcome
 }
 
 fn add<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniError> {
@@ -124,7 +130,6 @@ fn add<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniE
         ));
     }
     let added = P::add(&request).map_err(|e| to_object(&e))?;
-    log::info(format_args!("ADD done"));
     let stdout = added
         .result
         .to_json(request.version)
@@ -155,7 +160,6 @@ fn del<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniE
         stdin: call.bytes.as_slice().into(),
     };
     P::del(&request).map_err(|e| to_object(&e))?;
-    log::info(format_args!("DEL done"));
     Ok(Reply::success(String::new()))
 }
 
@@ -264,19 +268,30 @@ impl<'e> Call<'e> {
         })
     }
 
-    fn start_log(&self, plugin: &str, verb: Verb, attachment: Option<&Attachment>) {
-        let asked = std::env::var("CNI_LOG")
-            .ok()
-            .or_else(|| self.text(LOG_LEVEL));
-        let level = asked
-            .as_deref()
-            .and_then(log::Level::parse)
-            .unwrap_or(log::Level::Warn);
-        let whose = attachment
-            .map(|a| format!(" {} {}", a.container_id, a.ifname))
-            .unwrap_or_default();
-        let prefix = format!("{plugin} {} {}{whose}", verb.word(), self.network);
-        log::init(self.started, prefix, level, self.text(LOG_FILE).as_deref());
+    fn start_log<P: Plugin>(&self, verb: Verb, attachment: Option<&Attachment>) {
+        let variable =
+            |name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned());
+        let asked = log::Asked::read(
+            variable("CNI_LOG").as_deref(),
+            self.text(LOG_FILE).as_deref(),
+            self.text(LOG_LEVEL).as_deref(),
+        );
+        let context = log::Context {
+            plugin: P::NAME.to_owned(),
+            command: verb.word().to_owned(),
+            network: self.network.to_string(),
+            container: attachment
+                .map(|one| one.container_id.to_string())
+                .unwrap_or_default(),
+            ifname: attachment
+                .map(|one| one.ifname.to_string())
+                .unwrap_or_default(),
+            trace: variable("TRACEPARENT").unwrap_or_default(),
+        };
+        log::init(self.started, context, &asked);
+        if log::is_on(log::Level::Debug) {
+            P::trace(log::debug);
+        }
     }
 
     fn text(&self, key: &str) -> Option<String> {

@@ -12,6 +12,7 @@ mod env;
 mod error;
 pub mod log;
 mod misspelt;
+mod nearest;
 mod plugin;
 mod request;
 mod run;

@@ -1,5 +1,7 @@
 //! What a plugin is.
 
+use std::fmt::Arguments;
+
 use cni_types::SpecVersion;
 use cni_types::json::{self, Key};
 use cni_types::result::CniResult;
@@ -30,6 +32,11 @@ pub trait Plugin {
     /// says here which is.
     fn keys() -> Vec<Key> {
         json::keys::<Self::Config>()
+    }
+
+    /// Has what it stands on (netlink, the packet filter) tell its messages to `log`. Called if somebody wants to know.
+    fn trace(log: fn(Arguments<'_>)) {
+        let _ = log;
     }
 
     /// ADD. The changes it returns are kept once the result has been written, else they are undone.

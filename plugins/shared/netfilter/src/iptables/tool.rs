@@ -112,6 +112,14 @@ fn run(program: &Path, args: &[&str], input: &str) -> Result<String> {
         let _ = child.kill();
     }
     let status = child.wait().map_err(io("wait for"))?;
+    crate::nfnl::tell(|| {
+        let lines = input.lines().collect::<Vec<_>>().join(" | ");
+        format!(
+            "{} {}: {status}; input: {lines}",
+            program.display(),
+            args.join(" ")
+        )
+    });
     match output.map_err(io("read from"))? {
         Some(output) if status.success() => Ok(output),
         Some(_) => Err(failure(program, status, &mut errors)),

@@ -8,12 +8,21 @@ use super::consts::{LIST_ELEM, NFNL_SUBSYS_NFTABLES, chain, expr, flag, msg, rul
 use super::message::{Family, Request};
 use super::objects::{Expr, Rule};
 use super::socket::Ack;
+use super::trace::request_text;
 use crate::error::Error;
 
 const BATCH_BEGIN: u8 = 0x10;
 const BATCH_END: u8 = 0x11;
 /// NFNL_BATCH_GENID.
 const GENERATION: u16 = 1;
+
+impl fmt::Display for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.dry_run { "trial" } else { "transaction" };
+        let messages: Vec<String> = self.requests.iter().map(request_text).collect();
+        write!(f, "{kind} of {}: {}", messages.len(), messages.join("; "))
+    }
+}
 
 /// Collects the messages of one transaction.
 #[derive(Debug, Default, Clone)]

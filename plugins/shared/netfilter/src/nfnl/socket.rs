@@ -10,6 +10,7 @@ use super::attr::Reader;
 use super::batch::{Batch, Refusal};
 use super::consts::{flag, generation, msg};
 use super::message::{Family, Message, NLMSG_HEADER, Request};
+use super::trace;
 use crate::error::{Error, Result};
 
 const NLMSG_ERROR: u16 = 2;
@@ -134,6 +135,7 @@ impl Socket {
             return Ok(());
         }
         let first = self.sequence;
+        trace::tell(|| format!("nftables: {batch}"));
         let (bytes, count) = batch.encode(first).ok_or_else(|| Refusal::of(EMSGSIZE))?;
         self.sequence = self.sequence.wrapping_add(count);
         let number = |error: io::Error| Refusal::of(error.raw_os_error().unwrap_or(EIO));
@@ -149,7 +151,12 @@ impl Socket {
                 );
             }
         }
-        Refusal::from_acks(first, acks)
+        let outcome = Refusal::from_acks(first, acks);
+        trace::tell(|| match &outcome {
+            Ok(()) => "nftables: carried out".to_owned(),
+            Err(refusal) => format!("nftables: refused: {refusal:?}"),
+        });
+        outcome
     }
 
     /// Sends a request and feeds every answer to `read` until the kernel says it is done.
