@@ -44,6 +44,27 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// What to do about it, in a sentence.
+    pub(crate) fn next_step(&self) -> String {
+        match self {
+            Self::Decode(_) => {
+                "correct the type of that key; the page of static lists them all".to_owned()
+            }
+            Self::NoIpam => {
+                "static is no plugin of a list: name it as \"type\" in the \"ipam\" of another".to_owned()
+            }
+            Self::Address { .. } => {
+                "write it as {\"address\": \"10.1.2.3/24\", \"gateway\": \"10.1.2.1\"}; a runtime as 10.1.2.3/24".to_owned()
+            }
+            Self::Gateway(_) => "write it as GATEWAY=10.1.2.1".to_owned(),
+            Self::TooMany { .. } => {
+                "set \"cniVersion\" to 1.0.0, or keep one address of each family".to_owned()
+            }
+        }
+    }
+}
+
 /// What ADD answers.
 #[derive(Debug)]
 pub(crate) struct Config {

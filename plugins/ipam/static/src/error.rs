@@ -48,7 +48,13 @@ impl PluginError for Error {
     fn details(&self) -> String {
         match self {
             Self::Args(error) => error.details.clone(),
-            _ => String::new(),
+            Self::Config(error) => error.next_step(),
+            Self::NoPrevResult => {
+                "CHECK needs the result of the ADD as \"prevResult\"; runtimes keep it in /var/lib/cni/results".to_owned()
+            }
+            Self::Missing(_) | Self::OtherGateway { .. } => {
+                "the configuration has changed since the ADD; DEL and ADD take the new one".to_owned()
+            }
         }
     }
 }

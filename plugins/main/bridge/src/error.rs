@@ -125,7 +125,25 @@ impl PluginError for Error {
                 "switch IPv6 on, or take the IPv6 range out of the network's configuration"
                     .to_owned()
             }
-            _ => String::new(),
+            Self::BridgeName { .. } => {
+                "give the key \"bridge\" a name of at most 15 bytes, without / : and blanks"
+                    .to_owned()
+            }
+            Self::IpamOnDisabledInterface => {
+                "leave \"ipam\" or disableContainerInterface out".to_owned()
+            }
+            Self::HairpinAndPromiscuous => "leave hairpinMode or promiscMode out".to_owned(),
+            Self::VlanId(_) => "correct the key \"vlan\"; 0 is none".to_owned(),
+            Self::Trunk(_) => {
+                "an entry of \"vlanTrunk\" is {\"id\": 100} or {\"minID\": 100, \"maxID\": 200}"
+                    .to_owned()
+            }
+            Self::NotAVlanGateway(name) => {
+                format!("remove the interface {name}, or choose another VLAN")
+            }
+            Self::Netlink(error) => error.next_step(),
+            Self::Netfilter(error) => error.next_step(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 

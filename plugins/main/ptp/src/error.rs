@@ -98,7 +98,9 @@ impl PluginError for Error {
             ),
             Self::Interface(error) => error.details(),
             Self::NotReady(error) => error.details(),
-            _ => String::new(),
+            Self::Netlink(error) => error.next_step(),
+            Self::Netfilter(error) => error.next_step(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 

@@ -83,7 +83,12 @@ impl PluginError for Error {
                     .to_owned()
             }
             Self::NotReady(_) => "load the kernel module tun, and make /dev/net/tun".to_owned(),
-            _ => String::new(),
+            Self::BridgeName { .. } => {
+                "give the key \"bridge\" a name of at most 15 bytes, without / : and blanks".to_owned()
+            }
+            Self::NotABridge { .. } => "name a bridge, or leave the key \"bridge\" out".to_owned(),
+            Self::Netlink(error) => error.next_step(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 

@@ -136,7 +136,29 @@ impl PluginError for Error {
                     .to_owned()
             }
             Self::Interface(error) => error.details(),
-            _ => String::new(),
+            Self::NoBurst(_)
+            | Self::NoRate(_)
+            | Self::RateTooSmall { .. }
+            | Self::BurstTooSmall { .. }
+            | Self::BurstTooLarge { .. } => {
+                "rates are bits a second, bursts are bits: \"ingressRate\": 8000000, \"ingressBurst\": 800000; 0 or nothing for \
+                 both is no limit"
+                    .to_owned()
+            }
+            Self::NotFound(_) | Self::NotListed(_) => {
+                "put bandwidth after the plugin that makes this interface, and leave its result whole".to_owned()
+            }
+            Self::PeerElsewhere(_) => {
+                "only traffic that passes the host's namespace can be limited".to_owned()
+            }
+            Self::NamesTaken(_) => {
+                "ip -d link show type ifb tells whose they are; a GC of the network frees those of dead containers".to_owned()
+            }
+            Self::Check(_) => {
+                "somebody has changed it since the ADD; DEL and ADD make it anew".to_owned()
+            }
+            Self::Netlink(error) => error.next_step(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 

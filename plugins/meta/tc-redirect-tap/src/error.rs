@@ -78,7 +78,12 @@ impl PluginError for Error {
                     .to_owned()
             }
             Self::Interface(error) => error.details(),
-            _ => String::new(),
+            Self::TapName { .. } => {
+                "give tapName a name of at most 15 bytes, without / : and blanks".to_owned()
+            }
+            Self::Id { key, .. } => format!("the form is {key}=1000"),
+            Self::Netlink(error) => error.next_step(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 

@@ -138,7 +138,26 @@ impl PluginError for Error {
             }
             Self::Interface(error) => error.details(),
             Self::NotReady(error) => error.details(),
-            _ => String::new(),
+            Self::Key { .. } => "correct that key; the page of tuning lists them all".to_owned(),
+            Self::QueueLen(_) => "correct txQLen, or leave it out".to_owned(),
+            Self::RepeatedSysctls(_) | Self::Contradiction(..) => "keep one of them".to_owned(),
+            Self::Allowlist { path, .. } => format!(
+                "make {} a file with a regular expression per line, or take it away to allow everything below net",
+                path.display()
+            ),
+            Self::NoInterface(_) | Self::NoMac(_) => {
+                "put tuning after the plugin that makes this interface".to_owned()
+            }
+            Self::Backup { path, .. } => format!(
+                "see to {} and its file system (ls -ld, df, mount), or name another \"dataDir\"",
+                path.display()
+            ),
+            Self::Check(_) => {
+                "somebody has changed it since the ADD; DEL and ADD set it anew".to_owned()
+            }
+            Self::Sysctl { source, .. } => source.next_step(),
+            Self::Netlink(error) => error.next_step(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 

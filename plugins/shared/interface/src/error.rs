@@ -144,7 +144,35 @@ impl PluginError for Error {
             Self::NoDefaultRoute => {
                 "name the interface with the key \"master\" of the configuration".to_owned()
             }
-            _ => String::new(),
+            Self::NoAddress => {
+                "the IPAM plugin gave none: see to its ranges or addresses, or leave \"ipam\" out for an interface without any"
+                    .to_owned()
+            }
+            Self::GatewayFamily { .. } => {
+                "give the route a \"gw\" of its own family, or none for the network's gateway".to_owned()
+            }
+            Self::Mtu(_) | Self::MtuTooSmall { .. } => {
+                "correct the key \"mtu\", or leave it out for the kernel's value".to_owned()
+            }
+            Self::MtuOfMaster { .. } => {
+                "lower the key \"mtu\", or raise the MTU of the master".to_owned()
+            }
+            Self::Mac { source, .. } => source.next_step(),
+            Self::MasqueradeBackend(_) => {
+                "known backends: nftables, iptables; without the key the host decides".to_owned()
+            }
+            Self::NoPrevResult => {
+                "CHECK and REAPPLY need the result of the ADD as \"prevResult\"; runtimes keep it in /var/lib/cni/results"
+                    .to_owned()
+            }
+            Self::Check(_) => {
+                "somebody has changed it since the ADD: cnitool inspect shows what is left, cnitool reapply puts rules back; \
+                 for anything else DEL and ADD"
+                    .to_owned()
+            }
+            Self::Netlink(error) => error.next_step(),
+            Self::Netfilter(error) => error.next_step(),
+            Self::Ipam(_) => String::new(),
         }
     }
 

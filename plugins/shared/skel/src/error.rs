@@ -116,7 +116,25 @@ impl PluginError for ProtocolError {
             Self::Name(error) => error.details(),
             Self::Version(object) => object.details.clone(),
             Self::OwnNetns => "set CNI_NETNS_OVERRIDE=1 if that is meant".to_owned(),
-            _ => String::new(),
+            Self::MissingVariables(_) => {
+                "a runtime sets these; by hand cnitool add NETWORK NETNS is easier than running a plugin".to_owned()
+            }
+            Self::UnknownCommand(_) => {
+                "known are ADD, DEL, CHECK, GC, STATUS and VERSION (and REAPPLY of our own)".to_owned()
+            }
+            Self::Stdin(_) => "the network configuration is expected on standard input".to_owned(),
+            Self::StdinTooLong(_) => "make the configuration smaller".to_owned(),
+            Self::NotConfig(_) => {
+                "it must be a JSON object with cniVersion, name and type".to_owned()
+            }
+            Self::NoNetworkName => "give the list a \"name\"".to_owned(),
+            Self::BadVersion => format!("write it as \"cniVersion\": {:?}", cni_types::SpecVersion::CURRENT.as_str()),
+            Self::BadConfig(_) => "correct the type of that key; the plugin's page lists them all".to_owned(),
+            Self::BadPrevResult(_) => {
+                "it is the result of the plugin before, or of the ADD; a result in /var/lib/cni/results may be damaged".to_owned()
+            }
+            Self::Interrupted(_) => "call it again".to_owned(),
+            Self::Panicked(_) => "please report this, with the configuration and this text".to_owned(),
         }
     }
 }
