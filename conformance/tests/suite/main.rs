@@ -34,6 +34,7 @@ mod host_local;
 mod interop;
 mod kubernetes;
 mod links;
+mod logs;
 mod loopback;
 mod macvlan;
 mod mesos;

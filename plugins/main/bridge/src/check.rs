@@ -4,7 +4,7 @@ use cni_types::result::CniResult;
 use interface::{forwarding, masquerade, owner, verify};
 use netfilter::{ApplyOptions, Backend, Intent};
 use netlink::Link;
-use skel::Request;
+use skel::{Request, log};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -19,12 +19,20 @@ pub fn check(request: &Request<Config>) -> Result<(), Error> {
     let result = prev_result(request)?;
     let mut world = World::open(&request.netns)?;
     let bridge = check_bridge(&world, &request.config, result)?;
+    log::info(format_args!("the bridge {} is as it was", bridge.name));
     let end = check_container(&world, request, result)?;
     let port = check_port(&world, &request.config, result, &bridge, &end)?;
+    log::info(format_args!(
+        "the pair {} {} is as it was",
+        port.name, end.name
+    ));
     verify::addresses(&world.container, result, &end)?;
     verify::routes(&world.container, result, &end)?;
+    log::info(format_args!("addresses and routes are as they were"));
     check_gateway(&world, &request.config, result, &bridge)?;
-    check_filter(&mut world, request, result, &port, &end)
+    check_filter(&mut world, request, result, &port, &end)?;
+    log::info(format_args!("gateway and packet filter are as they were"));
+    Ok(())
 }
 
 /// Puts the masquerade and the MAC guard back.

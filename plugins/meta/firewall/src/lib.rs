@@ -53,6 +53,7 @@ impl Plugin for Firewall {
                 move |filter: &mut Netfilter| filter.remove(&taken_back, kinds, &hints),
             );
             transaction.apply(backend, &owner, &intents, &ApplyOptions::default())?;
+            skel::log::info(format_args!("{kinds} rules made by {backend}"));
         }
         log_warnings(&mut transaction);
         Ok(Added::new(result, transaction))
@@ -64,6 +65,7 @@ impl Plugin for Firewall {
         let hints = hints(&request.config, &result);
         let mut filter = open()?;
         filter.remove(&owner, KINDS, &hints)?;
+        skel::log::info(format_args!("what admitted {owner} is removed"));
         log_warnings(&mut filter);
         Ok(())
     }
@@ -76,8 +78,10 @@ impl Plugin for Firewall {
         let asked = request.config.backend();
         let chosen = filter.choose(asked, Kinds::ADMIT)?;
         let Err(error) = wanted.verify(&mut filter, chosen, &owner) else {
+            skel::log::info(format_args!("{chosen} admits {owner}"));
             return Ok(());
         };
+        skel::log::info(format_args!("{chosen} does not admit {owner}: {error}"));
         // What fitted the host when the container came need not be what fits it today. But where a FORWARD
         // chain drops the rest by now, rules elsewhere do not help the container any more.
         let elsewhere = asked.is_none() && !filter.forward_is_closed();
@@ -113,7 +117,12 @@ impl Plugin for Firewall {
             .map(|a| Owner::new(request.network.as_str(), &a.container_id, &a.ifname))
             .collect();
         let mut filter = open()?;
-        Ok(filter.collect(request.network.as_str(), &owners, KINDS)?)
+        filter.collect(request.network.as_str(), &owners, KINDS)?;
+        let (network, kept) = (&request.network, owners.len());
+        skel::log::info(format_args!(
+            "the rest of {network} is collected, {kept} kept"
+        ));
+        Ok(())
     }
 
     fn status(request: &NetworkRequest<Config>) -> Result<(), Error> {
@@ -135,6 +144,7 @@ impl Plugin for Firewall {
         filter
             .status(backend, Kinds::ADMIT)
             .map_err(not_ready(backend))?;
+        skel::log::info(format_args!("{backend} can admit"));
         if backend == Backend::Firewalld {
             filter
                 .require_zone(&request.config.zone())

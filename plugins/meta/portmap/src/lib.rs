@@ -3,6 +3,7 @@
 mod config;
 mod error;
 mod hairpin;
+mod listeners;
 mod liveness;
 mod localhost;
 
@@ -56,7 +57,12 @@ impl Plugin for Portmap {
                 filter.remove(&publisher, Kinds::PUBLISH, &Hints::default())
             },
         );
+        listeners::warn(&intents);
         transaction.apply(backend, &owner, &intents, &apply_options())?;
+        skel::log::info(format_args!(
+            "{} ports published by {backend}",
+            intents.len()
+        ));
         let containers: Vec<_> = intents.iter().filter_map(container).collect();
         forget_udp(
             &mut transaction,
@@ -79,6 +85,7 @@ impl Plugin for Portmap {
         };
         let mut filter = Netfilter::open()?;
         filter.remove(&owner, Kinds::PUBLISH, &hints)?;
+        skel::log::info(format_args!("the ports of {owner} are removed"));
         let flows = match hints.addresses.as_slice() {
             [] => Flows::All,
             containers => Flows::To(containers),
@@ -99,6 +106,9 @@ impl Plugin for Portmap {
         }
         let owner = owner(request);
         Netfilter::open()?.verify_any(requested, Kinds::PUBLISH, &owner, &intents)?;
+        skel::log::info(format_args!(
+            "the ports of {owner} are published as they were"
+        ));
         localhost::check(&localhost::targets(&intents))
     }
 
@@ -129,6 +139,10 @@ impl Plugin for Portmap {
             .collect();
         let mut filter = Netfilter::open()?;
         filter.collect(request.network.as_str(), &valid, Kinds::PUBLISH)?;
+        let (network, kept) = (&request.network, valid.len());
+        skel::log::info(format_args!(
+            "the rest of {network} is collected, {kept} kept"
+        ));
         log_warnings(&mut filter);
         Ok(())
     }
