@@ -119,6 +119,8 @@ impl PluginError for Error {
             ),
             Self::Interface(error) => error.details(),
             Self::NotReady(error) => error.details(),
+            Self::Netlink(error) => error.next_step(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
             _ => String::new(),
         }
     }

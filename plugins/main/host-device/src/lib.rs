@@ -24,6 +24,10 @@ impl Plugin for HostDevice {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        interface::trace(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         add::add(request)
     }

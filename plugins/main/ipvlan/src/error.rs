@@ -44,7 +44,9 @@ impl PluginError for Error {
             Self::UnknownMode(_) => "the modes are l2, l3 and l3s".to_owned(),
             Self::ChainedMaster => "name the interface to sit on in the key \"master\"".to_owned(),
             Self::Interface(error) => error.details(),
-            Self::Mode { .. } => String::new(),
+            Self::Mode { .. } => {
+                "somebody or the configuration has changed it since the ADD; DEL and ADD make it anew".to_owned()
+            }
         }
     }
 

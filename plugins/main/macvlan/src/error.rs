@@ -50,7 +50,9 @@ impl PluginError for Error {
         match self {
             Self::UnknownMode(_) => "the modes are bridge, private, vepa and passthru".to_owned(),
             Self::Interface(error) => error.details(),
-            _ => String::new(),
+            Self::Mode { .. } | Self::QueueLength { .. } => {
+                "somebody or the configuration has changed it since the ADD; DEL and ADD make it anew".to_owned()
+            }
         }
     }
 

@@ -41,7 +41,11 @@ impl PluginError for Error {
     fn details(&self) -> String {
         match self {
             Self::Interface(error) => error.details(),
-            _ => String::new(),
+            Self::NoMaster => "name the interface to sit on in the key \"master\"".to_owned(),
+            Self::VlanId(_) => "correct the key \"vlanId\"".to_owned(),
+            Self::OtherVlan { .. } => {
+                "the configuration has changed since the ADD; DEL and ADD make it anew".to_owned()
+            }
         }
     }
 

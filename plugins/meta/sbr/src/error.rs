@@ -74,6 +74,7 @@ impl PluginError for Error {
             Self::NoAddresses => {
                 "the plugin before this one needs an ipam section that gives addresses".to_owned()
             }
+            Self::Netlink(error) => error.next_step(),
             _ => String::new(),
         }
     }

@@ -33,6 +33,10 @@ impl Plugin for Sbr {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        netlink::on_message(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
         let mode = request.config.mode()?;

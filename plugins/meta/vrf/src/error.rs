@@ -103,6 +103,7 @@ impl PluginError for Error {
                 )
             }
             Self::NoVrf => "load the module vrf, or boot a kernel that has it".to_owned(),
+            Self::Netlink(error) => error.next_step(),
             _ => String::new(),
         }
     }

@@ -29,6 +29,10 @@ impl Plugin for Vrf {
     type Config = Config;
     type Error = Error;
 
+    fn trace(log: fn(std::fmt::Arguments<'_>)) {
+        netlink::on_message(log);
+    }
+
     fn add(request: &Request<Config>) -> Result<Added, Error> {
         let result = request.prev_result.clone().ok_or(Error::NoPrevResult)?;
         let wanted = request.config.wanted()?;

@@ -5,6 +5,8 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde_json::Value;
 
+use crate::nearest::distance;
+
 /// Keys shorter than this are too close to one another by chance.
 const SHORTEST: usize = 4;
 /// From this length on, two slips are taken for slips.
@@ -50,35 +52,6 @@ fn nearest(key: &str, fields: &'static [&'static str]) -> Option<&'static str> {
     let near = candidates.map(|field| (distance(key, field), *field));
     let best = near.min_by_key(|(distance, _)| *distance)?;
     (key.len() >= SHORTEST && best.0 <= allowed).then_some(best.1)
-}
-
-/// How many characters have to be put in, left out, replaced, or swapped with the next one.
-fn distance(one: &str, other: &str) -> usize {
-    let lower = |text: &str| -> Vec<char> { text.to_lowercase().chars().collect() };
-    let (one, other) = (lower(one), lower(other));
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, a) in one.iter().enumerate() {
-        let mut now = vec![row + 1];
-        for (column, b) in other.iter().enumerate() {
-            let at =
-                |line: &[usize], place: usize| line.get(place).copied().unwrap_or(usize::MAX - 1);
-            let replaced = at(&last, column) + usize::from(a != b);
-            let mut cost = replaced
-                .min(at(&last, column + 1) + 1)
-                .min(at(&now, column) + 1);
-            let swapped = row > 0
-                && column > 0
-                && one.get(row - 1) == Some(b)
-                && other.get(column - 1) == Some(a);
-            if swapped {
-                cost = cost.min(at(&before, column - 1) + 1);
-            }
-            now.push(cost);
-        }
-        before = std::mem::replace(&mut last, now);
-    }
-    last.last().copied().unwrap_or(usize::MAX)
 }
 
 /// Asks a type which fields it has.

@@ -20,7 +20,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Letters to put in, take out, replace, or exchange with the next, without regard to case.
-fn distance(one: &str, other: &str) -> usize {
+pub(crate) fn distance(one: &str, other: &str) -> usize {
     let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
     let (one, other) = (fold(one), fold(other));
     let mut before: Vec<usize> = Vec::new();

@@ -60,14 +60,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if help { 0 } else { 2 });
         }
     };
-    let level = std::env::var("CNI_LOG").ok();
-    let level = level.as_deref().and_then(log::Level::parse);
-    log::init(
-        Instant::now(),
-        "dhcp daemon".to_owned(),
-        level.unwrap_or(log::Level::Info),
-        None,
-    );
+    let mut asked = log::Asked::read(std::env::var("CNI_LOG").ok().as_deref(), None, None);
+    // Unlike a plugin it has nobody to answer to, so it always says what it does.
+    asked.place.get_or_insert(log::Place::Stderr);
+    let context = log::Context {
+        plugin: "dhcp".to_owned(),
+        command: "daemon".to_owned(),
+        ..log::Context::default()
+    };
+    log::init(Instant::now(), context, &asked);
     match run(&flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
