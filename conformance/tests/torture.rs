@@ -238,6 +238,10 @@ sandboxed! {
                     config["table"] = json!("main");
                     config["gateways"] = json!(["nowhere"]);
                 }
+                "vrf" => {
+                    config["vrfname"] = json!([]);
+                    config["table"] = json!("main");
+                }
                 "portmap" => {
                     config["backend"] = json!({});
                     config["snat"] = json!("maybe");

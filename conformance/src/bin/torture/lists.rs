@@ -62,6 +62,12 @@ const VLAN: &str = r#"{"cniVersion":"1.0.0","name":"tagged","plugins":[
 const DUMMY: &str = r#"{"cniVersion":"1.0.0","name":"nowhere","plugins":[
  {"type":"dummy","ipam":{"type":"host-local","ranges":[[{"subnet":"10.93.0.0/24"}],[{"subnet":"fd00:93::/64"}]]}}]}"#;
 
+/// A bridge port that is moved into a VRF of the container, with its routes.
+const IN_VRF: &str = r#"{"cniVersion":"1.0.0","name":"separate","plugins":[
+ {"type":"bridge","bridge":"wbr0","isGateway":true,"isDefaultGateway":true,
+  "ipam":{"type":"host-local","ranges":[[{"subnet":"10.90.0.0/24"}],[{"subnet":"fd00:90::/64"}]]}},
+ {"type":"vrf","vrfname":"blue"}]}"#;
+
 /// Addresses that are in the configuration.
 const FIXED: &str = r#"{"cniVersion":"1.0.0","name":"fixed","plugins":[
  {"type":"tap","ipam":{"type":"static","addresses":[{"address":"10.92.0.2/24"},{"address":"fd00:92::2/64"}],
@@ -72,10 +78,10 @@ const LEASED: &str = r#"{"cniVersion":"1.0.0","name":"lan","plugins":[
  {"type":"macvlan","master":"up0","ipam":{"type":"dhcp"}}]}"#;
 
 /// Plugins whose kinds of links many kernels lack. Their lists are played only where they are asked for by name.
-pub const RARE: [&str; 3] = ["ipvlan", "vlan", "dummy"];
+pub const RARE: [&str; 4] = ["ipvlan", "vlan", "dummy", "vrf"];
 
 /// All of them.
-pub const LISTS: [List; 15] = [
+pub const LISTS: [List; 16] = [
     List {
         key: "a",
         title: "the list Nomad has shipped: IPv4, nftables",
@@ -195,6 +201,14 @@ pub const LISTS: [List; 15] = [
         bridge: "sbr0",
         iptables: false,
         contained: false,
+    },
+    List {
+        key: "w",
+        title: "a bridge port in a VRF of the container; dual stack",
+        text: IN_VRF,
+        bridge: "wbr0",
+        iptables: false,
+        contained: true,
     },
 ];
 

@@ -16,7 +16,7 @@ pub struct Job {
 const DEMO_LISTS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// The torture lists of plugins whose links many kernels lack, with the plugin.
-const TORTURED: [(&str, &str); 3] = [("i", "ipvlan"), ("l", "vlan"), ("d", "dummy")];
+const TORTURED: [(&str, &str); 4] = [("i", "ipvlan"), ("l", "vlan"), ("d", "dummy"), ("w", "vrf")];
 
 /// What is done to them.
 const TORTURES: [&str; 2] = ["kill", "fail"];
