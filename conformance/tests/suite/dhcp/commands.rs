@@ -161,6 +161,38 @@ sandboxed! {
         server.expect(0);
     }
 
+    fn a_card_of_the_host_on_the_lan_works_too(lab) {
+        let server = dnsmasq(lab, &[]);
+        let frames = Frames::listen(lab);
+        let _daemon = daemon(lab, &[]);
+        lab.rtnl().add_bridge("br0").unwrap();
+        lab.rtnl().set_master(UPLINK, "br0").unwrap();
+        lab.rtnl().add_veth("port1", lab.host.netns(), "card0").unwrap();
+        lab.rtnl().set_master("port1", "br0").unwrap();
+        for name in ["br0", "port1"] {
+            lab.rtnl().set_up(name).unwrap();
+        }
+        let mac = lab.rtnl().link("card0").unwrap().facts.mac;
+        let list = network(&json!({"cniVersion": "1.1.0", "name": "lan", "plugins": [
+            {"type": "host-device", "device": "card0", "ipam": {"type": "dhcp"}}]}));
+        for name in ["c1", "c2"] {
+            let netns = lab.container(name);
+            let mut attachment = Attachment::new(name, netns.path());
+            let result = lab.add(&list, &mut attachment);
+            server.expect(1);
+            ping(&netns, SERVER.into(), PATIENCE).unwrap();
+            assert_eq!(result["interfaces"][0]["mac"], mac, "{result}");
+            assert_eq!(result["ips"][0]["gateway"], SERVER.to_string(), "{result}");
+            lab.check(&list, &attachment);
+            // The release goes out from the leased address while the card is still inside.
+            lab.del(&list, &attachment);
+            frames.wait(SOON, "a release", |frame| frame.kind == RELEASE && !frame.is_broadcast());
+            server.expect(0);
+            assert!(files().is_empty());
+            assert_eq!(lab.rtnl().link("card0").unwrap().facts.mac, mac);
+        }
+    }
+
     fn check_asks_nobody_and_compares(lab) {
         let server = dnsmasq(lab, &[]);
         let frames = Frames::listen(lab);
