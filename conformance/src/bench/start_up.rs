@@ -18,6 +18,8 @@ pub struct StartUp {
     pub theirs: Option<Duration>,
     /// Size of our file in bytes.
     pub size: u64,
+    /// Size of theirs, where they have this plugin.
+    pub their_size: Option<u64>,
 }
 
 /// Measures plugins and an empty program, taking turns; the empty program's time comes first.
@@ -35,11 +37,10 @@ pub fn start_up(
     let mut rows = Vec::new();
     for name in names {
         let program = find(name, &[ours.to_owned()])?;
-        let size = std::fs::metadata(&program).map_or(0, |meta| meta.len());
+        let size = |program: &Path| std::fs::metadata(program).map_or(0, |meta| meta.len());
         let own = version(&program);
-        let other = find(name, &[theirs.to_owned()])
-            .ok()
-            .map(|program| version(&program));
+        let their_program = find(name, &[theirs.to_owned()]).ok();
+        let other = their_program.as_deref().map(version);
         let (mut own_times, mut other_times) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             empty_times.push(empty.run()?.took);
@@ -52,7 +53,8 @@ pub fn start_up(
             name: (*name).to_owned(),
             ours: median(&own_times),
             theirs: other.map(|_| median(&other_times)),
-            size,
+            size: size(&program),
+            their_size: their_program.as_deref().map(size),
         });
     }
     Ok((median(&empty_times), rows))

@@ -85,21 +85,38 @@ pub fn list_table(rows: &[Row]) -> String {
 #[must_use]
 pub fn start_up_table(empty: Duration, rows: &[StartUp]) -> String {
     let mut text = format!(
-        "| program | Ferrule | reference set | size of ours |\n|---|---|---|---|\n\
-         | (an empty static program) | {} | | |\n",
+        "| program | Ferrule | reference set | size of ours | of theirs |\n|---|---|---|---|---|\n\
+         | (an empty static program) | {} | | | |\n",
         show(empty)
     );
     for row in rows {
         let theirs = row.theirs.map(show).unwrap_or_default();
-        let kib = row.size.div_ceil(1024);
         let _ = writeln!(
             text,
-            "| {} | {} | {theirs} | {kib} KiB |",
+            "| {} | {} | {theirs} | {} | {} |",
             row.name,
-            show(row.ours)
+            show(row.ours),
+            kib(row.size),
+            row.their_size.map(kib).unwrap_or_default()
         );
     }
+    let shared = rows
+        .iter()
+        .filter_map(|row| Some((row.size, row.their_size?)));
+    let (ours, theirs) = shared.fold((0, 0), |sum, sizes| (sum.0 + sizes.0, sum.1 + sizes.1));
+    let all: u64 = rows.iter().map(|row| row.size).sum();
+    let _ = writeln!(
+        text,
+        "| those that both have | | | {} | {} |\n| all of ours | | | {} | |",
+        kib(ours),
+        kib(theirs),
+        kib(all)
+    );
     text
+}
+
+fn kib(bytes: u64) -> String {
+    format!("{} KiB", bytes.div_ceil(1024))
 }
 
 fn middle(cycles: &[Cycle], pick: Pick) -> Duration {
