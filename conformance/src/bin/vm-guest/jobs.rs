@@ -47,6 +47,8 @@ pub fn all(every: &str) -> Vec<Job> {
                 every,
                 "--from",
                 "41",
+                "--jobs",
+                "3",
             ]),
             shown: true,
         })

@@ -144,11 +144,26 @@ pub fn configure(
         requests.push(LinkChange::new().up(true).request(link)?);
     }
     requests.extend(later.iter().map(|one| one.request(link)));
+    let confirmations: Vec<Request> = first
+        .iter()
+        .filter(|one| one.ip.is_ipv6() && !one.no_prefix_route)
+        .map(|one| one.confirm(link))
+        .collect();
+    // The route to the network of an IPv6 address that was there before the link went up is put in as it goes up, from
+    // memory that may be short at that moment, and without a word where it is.
+    requests.extend(confirmations.iter().cloned());
     container.execute_all(&requests)?;
     for route in routes(result, link.index()) {
         match container.add_route(&route) {
             // The kernel says so only of a route that is the same in every part.
             Err(error) if error.is_exists() => log::info(format_args!("{error}")),
+            // The kernel looks for the gateway while it may be busy with the routes of the link that just went up. It
+            // is through with those when it has answered about the addresses.
+            Err(error) if error.is_unreachable() => {
+                log::info(format_args!("{error}"));
+                container.execute_all(&confirmations)?;
+                container.add_route(&route)?;
+            }
             other => other?,
         }
     }

@@ -5,7 +5,7 @@ mod exact;
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnetwork::IpNetwork;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeader, AddressMessage,
@@ -111,6 +111,17 @@ impl NewAddress {
     /// The request that adds it to `link`.
     #[must_use]
     pub fn request(&self, link: &impl LinkRef) -> Request {
+        self.request_with(link, NLM_F_EXCL, "add address")
+    }
+
+    /// The request that says it once more of a `link` that has it, and so makes sure of what belongs to it: the kernel
+    /// puts the route to its network in where that is missing.
+    #[must_use]
+    pub fn confirm(&self, link: &impl LinkRef) -> Request {
+        self.request_with(link, NLM_F_REPLACE, "confirm address")
+    }
+
+    fn request_with(&self, link: &impl LinkRef, conflict: u16, what: &'static str) -> Request {
         let mut message = message(self.ip, link.index());
         let flags = self.flags();
         if !flags.is_empty() {
@@ -119,8 +130,8 @@ impl NewAddress {
         let object = format!("{} to {}", self.ip, link.label());
         Request::new(
             RouteNetlinkMessage::NewAddress(message),
-            NLM_F_CREATE | NLM_F_EXCL,
-            "add address",
+            NLM_F_CREATE | conflict,
+            what,
             object,
         )
     }

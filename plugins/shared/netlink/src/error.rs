@@ -186,6 +186,12 @@ impl Error {
         self.errno() == Some(Errno::EEXIST)
     }
 
+    /// Whether there is no way to where something is said to go.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self.errno(), Some(Errno::EHOSTUNREACH | Errno::ENETUNREACH))
+    }
+
     /// Whether the kernel was built without what is asked of it, or that is switched off.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {

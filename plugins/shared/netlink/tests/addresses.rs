@@ -11,7 +11,7 @@ mod common;
 
 use common::{host_and_container, veth};
 use ipnetwork::IpNetwork;
-use netlink::{AddressFlags, LinkChange, NewAddress, Request};
+use netlink::{AddressFlags, LinkChange, NewAddress, NewRoute, Request};
 
 fn net(text: &str) -> IpNetwork {
     text.parse().unwrap()
@@ -74,6 +74,30 @@ sandboxed! {
         assert!(of("10.1.2.3/24").flags.contains(AddressFlags::Noprefixroute));
         let routes = container.routes_in(netlink::TABLE_MAIN, false).unwrap();
         assert!(routes.is_empty(), "{routes:?}");
+    }
+
+    /// As after a kernel that was short of memory when the link went up.
+    fn an_address_that_is_confirmed_has_its_route() {
+        let (host, container) = host_and_container();
+        let made = veth(&host, &container);
+        host.set_up(&made.host).unwrap();
+        container.set_up(&made.container).unwrap();
+        let address = NewAddress::new(net("fd00::2/64")).nodad();
+        container.add_address(&made.container, &address).unwrap();
+        let to_network = || container.routes_in(netlink::TABLE_MAIN, true).unwrap().into_iter().find(|route| route.dst == net("fd00::/64"));
+        let before = to_network().unwrap();
+        container.execute(&address.confirm(&made.container)).unwrap();
+        assert_eq!(to_network(), Some(before.clone()), "it changes nothing");
+        container.delete_route(&NewRoute::new(net("fd00::/64"), made.container.index)).unwrap();
+        assert!(to_network().is_none());
+        let gateway = NewRoute::new(net("2001:db8::/32"), made.container.index).via("fd00::1".parse().unwrap());
+        assert!(container.add_route(&gateway).unwrap_err().is_unreachable());
+        container.execute(&address.confirm(&made.container)).unwrap();
+        assert_eq!(to_network(), Some(before));
+        container.add_route(&gateway).unwrap();
+        let seen = container.addresses(&made.container).unwrap();
+        let kept = seen.iter().find(|one| one.ip == net("fd00::2/64")).unwrap();
+        assert!(!kept.is_tentative() && kept.flags.contains(AddressFlags::Nodad));
     }
 
     /// What a plugin does in a container goes out in one system call.
