@@ -69,6 +69,12 @@ pub enum Error {
         /// Where it broke.
         what: String,
     },
+    /// Something that the caller gave makes no sense.
+    #[error("invalid {what}")]
+    Invalid {
+        /// What, and why.
+        what: String,
+    },
     /// A plugin answered against the protocol.
     #[error("{plugin} answered {verb} against the protocol: {what}")]
     Protocol {

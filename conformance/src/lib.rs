@@ -12,6 +12,7 @@
 //! * [`snapshot`]: what a host namespace holds, and how two moments differ;
 //! * [`bench`]: what lists cost;
 //! * [`demo`]: lists played with real packets, for a person to read;
+//! * [`judge`]: says of any plugin directory, clause by clause, where it keeps to the specification;
 //! * [`single`]: what a plugin that makes one link must do, on whatever kernel;
 //! * [`lists`]: the network lists that real runtimes ship;
 //! * [`transcript`]: what real runtimes send to plugins, recorded and played again.
@@ -21,6 +22,7 @@ pub mod chain;
 pub mod demo;
 pub mod error;
 pub mod facts;
+pub mod judge;
 pub mod libcni;
 pub mod lists;
 pub mod net;

@@ -2,6 +2,7 @@
 
 mod cards;
 mod host;
+mod kinds;
 mod links;
 mod netns;
 mod rtnl;

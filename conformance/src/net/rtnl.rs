@@ -250,7 +250,7 @@ impl Rtnl {
         })
     }
 
-    fn add(&self, message: LinkMessage, what: impl FnOnce() -> String) -> Result<()> {
+    pub(super) fn add(&self, message: LinkMessage, what: impl FnOnce() -> String) -> Result<()> {
         self.runtime
             .block_on(self.handle.link().add(message).execute())
             .doing(what)

@@ -32,6 +32,7 @@ mod garbage;
 mod host_device;
 mod host_local;
 mod interop;
+mod judge;
 mod kubernetes;
 mod links;
 mod logs;
