@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use conformance::judge::{Case, Events, Known, Outcome, Plan, Selection, all, plugins_in};
 use serde_json::Value;
 
-use super::support::{plugins, reference_directory};
+use super::support::{plugins, reference_directory, sandboxed};
 
 struct Quiet;
 
@@ -299,5 +299,21 @@ fn every_check_can_be_repeated_alone() {
             ..Selection::default()
         };
         assert!(selection.wants(check), "{}", check.id);
+    }
+}
+
+sandboxed! {
+    fn the_library_example_runs_a_list(lab) {
+        let netns = lab.container("blue");
+        let list = Path::new("/run/sandbox/tmp/list.conflist");
+        fs::write(list, serde_json::json!({"cniVersion": "1.1.0", "name": "example", "plugins": [
+            {"type": "bridge", "bridge": "br0", "ipam": {"type": "host-local", "subnet": "10.77.0.0/24"}},
+            {"type": "firewall"}]}).to_string()).unwrap();
+        let example = program().with_file_name("examples").join("run_list");
+        let output = Command::new(example).arg(plugins()).arg(list).arg(netns.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["ips"][0]["address"], "10.77.0.2/24");
+        assert!(lab.snapshot().mentioning("10.77.0.2").is_empty());
     }
 }
