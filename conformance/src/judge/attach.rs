@@ -155,6 +155,8 @@ impl Trial<'_> {
         let name = format!("jd{}x{number}", self.place.number);
         let host = self.host()?;
         self.rtnl()?.add_veth(&name, host.outside(), &name)?;
+        // With a carrier: a plugin may wait for one before it asks IPAM.
+        Rtnl::open(host.outside())?.set_up(&name)?;
         merge(&mut attached.config, &json!({"device": name}));
         Ok(())
     }

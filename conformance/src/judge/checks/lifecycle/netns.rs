@@ -6,7 +6,7 @@ use crate::judge::attach::refused;
 use crate::judge::check::{Check, Versions, reference, spec};
 use crate::judge::profile::Role;
 use crate::judge::trial::Trial;
-use crate::judge::verdict::{Verdict, skip};
+use crate::judge::verdict::{Verdict, ensure, skip};
 
 /// The checks.
 pub const CHECKS: &[Check] = &[
@@ -39,6 +39,9 @@ pub const CHECKS: &[Check] = &[
     },
 ];
 
+/// The code of a namespace that cannot be worked in.
+const INVALID_NAMESPACE: u64 = 8;
+
 fn no_namespace(trial: &Trial<'_>, path: &str) -> Verdict {
     if !matches!(
         trial.subject.profile().role,
@@ -60,5 +63,12 @@ fn own_namespace(trial: &Trial<'_>) -> Verdict {
     let mut attached = trial.attach()?;
     attached.path = "/proc/self/ns/net".into();
     let answer = trial.try_to("ADD", &attached)?;
-    refused("ADD into the plugin's own namespace", &answer).map(drop)
+    let (code, _) = refused("ADD into the plugin's own namespace", &answer)?;
+    // Some fail for another reason: they find no interface of that name there.
+    ensure(code == INVALID_NAMESPACE, || {
+        format!(
+            "expected code {INVALID_NAMESPACE}, which says why: {}",
+            answer.text()
+        )
+    })
 }
