@@ -4,5 +4,6 @@
 # The details of an error are an object.
 real="${0%/*}/.real/${0##*/}"
 out=$("$real"); status=$?
-printf "%s" "$out" | sed 's/"msg":/"details": {}, "msg":/'
+[ $status = 0 ] || out="${out%\}*}, \"details\": {}}"
+printf "%s" "$out"
 exit $status

@@ -75,7 +75,7 @@ fn take_back(netns: &NetnsPath, request: &DelRequest<Config>) -> Result<Found, E
     };
     // Found out before the interface loses anything.
     if host.find_link(&name)?.is_some() {
-        return Err(taken(&link));
+        return gone_or(&container, &link, taken(&link));
     }
     let change = LinkChange::new()
         .netns(&Netns::current()?)
@@ -88,11 +88,17 @@ fn take_back(netns: &NetnsPath, request: &DelRequest<Config>) -> Result<Found, E
             Ok(Found::Back)
         }
         // It went with its hardware, or by another DEL, in between.
-        Err(error) if error.is_not_found() && container.find_link(&link.name)?.is_none() => {
-            Ok(Found::Nothing)
-        }
-        Err(error) if error.is_exists() => Err(taken(&link)),
+        Err(error) if error.is_not_found() => gone_or(&container, &link, error.into()),
+        Err(error) if error.is_exists() => gone_or(&container, &link, taken(&link)),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The error, unless the interface has left the container in the meantime: then it was another DEL that gave it its name.
+fn gone_or(container: &Handle, link: &Link, error: Error) -> Result<Found, Error> {
+    match container.find_link(&link.name)? {
+        None => Ok(Found::Nothing),
+        Some(_) => Err(error),
     }
 }
 
