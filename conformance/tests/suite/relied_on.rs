@@ -101,6 +101,48 @@ sandboxed! {
         }
     }
 
+    fn a_misspelt_key_inside_a_section_is_told_of(lab) {
+        let netns = lab.container("c1");
+        let attachment = Attachment::new("c1", netns.path());
+        let ipam = |extra: Value| {
+            let mut ipam = json!({"type": "host-local", "ranges": [[{"subnet": "10.77.0.0/24"}]]});
+            ipam.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            bridge(json!({"ipam": ipam}))
+        };
+        let previous = |config: Value| {
+            let mut config = chained(config["type"].as_str().unwrap(), config.clone());
+            config["prevResult"] = json!({"cniVersion": "1.1.0", "interfaces": [{"name": "eth0", "sandbox": netns.path()}],
+                "ips": [{"address": "10.77.0.9/24", "interface": 0}]});
+            config
+        };
+        for (config, told) in [
+            (ipam(json!({})), None),
+            (ipam(json!({"note": "mine", "x": {"subnett": 1}, "route": []})), Some(("ipam.route", "ipam.routes"))),
+            (ipam(json!({"subnett": "10.77.0.0/24"})), Some(("ipam.subnett", "ipam.subnet"))),
+            (ipam(json!({"ranges": [[{"subnet": "10.77.0.0/24", "rangeStrat": "10.77.0.9"}]]})),
+                Some(("ipam.ranges[0][0].rangeStrat", "ipam.ranges[0][0].rangeStart"))),
+            (bridge(json!({"ipam": {"tpye": "host-local"}, "isGateway": false})), Some(("ipam.tpye", "ipam.type"))),
+            (bridge(json!({"runtimeConfig": {"ipRange": []}})), Some(("runtimeConfig.ipRange", "runtimeConfig.ipRanges"))),
+            (bridge(json!({"args": {"cni": {"macc": "x", "labels": [{"key": "a"}]}}, "dns": {"domain": "x"}})), None),
+            (previous(json!({"type": "portmap", "runtimeConfig": {"portMappings": [
+                {"hostPort": 8080, "containerPort": 80, "protocol": "tcp", "hostIp": "10.77.0.1"},
+                {"hostport": 8081, "containerPort": 81, "protocl": "udp"}]}})),
+                Some(("runtimeConfig.portMappings[1].protocl", "runtimeConfig.portMappings[1].protocol"))),
+            (previous(json!({"type": "tuning", "args": {"cni": {"sysctls": {}}}, "sysctl": {"net.ipv4.conf.all.log_martian": "0"}})),
+                Some(("args.cni.sysctls", "args.cni.sysctl"))),
+        ] {
+            let answer = lab.one("ADD", &config, &attachment);
+            let said = String::from_utf8_lossy(&answer.stderr).into_owned();
+            let lines = said.lines().filter(|line| line.contains("is unknown and ignored")).count();
+            match told {
+                Some((written, meant)) => assert!(lines == 1 && said.contains(&format!("{written:?}")) && said.contains(&format!("{meant:?}")),
+                    "{config}: {said} {}", answer.text()),
+                None => assert_eq!(said, "", "{config}"),
+            }
+            fine(&lab.one("DEL", &config, &attachment));
+        }
+    }
+
     fn check_does_not_ask_for_what_a_later_plugin_has_dropped(lab) {
         let netns = lab.container("c1");
         let attachment = Attachment::new("c1", netns.path());

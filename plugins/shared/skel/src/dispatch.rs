@@ -29,9 +29,9 @@ const REQUEST_LIMIT: u64 = 64 << 20;
 const REFERENCE_RELEASE: &str = "1.9.1";
 
 /// The key of how much is logged.
-const LOG_LEVEL: &str = "logLevel";
+pub(crate) const LOG_LEVEL: &str = "logLevel";
 /// The key of where it is logged.
-const LOG_FILE: &str = "logFile";
+pub(crate) const LOG_FILE: &str = "logFile";
 
 /// An answer that has not been given yet. Dropping it takes back the changes behind it.
 pub struct Reply {
@@ -124,9 +124,10 @@ fn add<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniE
         .accept::<P>()
         .and_then(|version| call.request::<P>(attachment, version))
         .map_err(|e| to_object(&e))?;
-    for (key, field) in misspelt::suspects::<P::Config>(&call.value) {
+    for slip in misspelt::slips_of::<P>(&call.value) {
         log::warn(format_args!(
-            "the key {key:?} of the configuration is unknown and ignored; {field:?} is one that looks like it"
+            "the key {:?} of the configuration is unknown and ignored; {:?} is one that looks like it",
+            slip.written, slip.meant
         ));
     }
     let added = P::add(&request).map_err(|e| to_object(&e))?;
@@ -228,9 +229,8 @@ fn version_line<P: Plugin>() -> String {
 
 /// The answer to `--keys`: an object of the keys that the plugin reads, each with what its value is.
 pub(crate) fn keys<P: Plugin>() -> Reply {
-    let own = [LOG_LEVEL, LOG_FILE].map(|path| (path.to_owned(), "string".to_owned()));
-    let all = P::keys().into_iter().chain(NetConf::keys());
-    let all = all.map(|key| (key.path, key.kind)).chain(own);
+    let all = misspelt::keys_of::<P>().into_iter();
+    let all = all.map(|key| (key.path, key.kind));
     let object: Map<String, Value> = all.map(|(path, kind)| (path, kind.into())).collect();
     Reply::success(json::to_pretty(&Value::Object(object)))
 }
