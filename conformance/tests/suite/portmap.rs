@@ -68,6 +68,37 @@ fn localhost() -> IpAddr {
 }
 
 sandboxed! {
+    fn a_port_that_a_program_of_the_host_has_is_warned_about(lab) {
+        let netns = lab.container("c1");
+        let attachment = Attachment::new("c1", netns.path());
+        let program = std::net::TcpListener::bind("0.0.0.0:8080").unwrap();
+        let datagrams = std::net::UdpSocket::bind("[::]:8081").unwrap();
+        let add = |port: u16, protocol: &str| {
+            let config = json!({"cniVersion": "1.1.0", "name": "net", "type": "portmap",
+                "runtimeConfig": {"portMappings": [{"hostPort": port, "containerPort": 80, "protocol": protocol}]},
+                "prevResult": {"cniVersion": "1.1.0", "interfaces": [{"name": "eth0", "sandbox": netns.path()}],
+                    "ips": [{"address": "10.77.0.9/24", "interface": 0}, {"address": "fd00:77::9/64", "interface": 0}]}});
+            let answer = lab.one("ADD", &config, &attachment);
+            fine(&answer);
+            fine(&lab.one("DEL", &config, &attachment));
+            let said = String::from_utf8_lossy(&answer.stderr).into_owned();
+            let lines = said.lines().filter(|line| line.contains("a program of this host"));
+            lines.map(|line| format!("{line}\n")).collect::<String>()
+        };
+        // Once for the port, not once for each family; nothing for a port or protocol that nobody has.
+        for (port, protocol) in [(8080, "tcp"), (8081, "udp")] {
+            let said = add(port, protocol);
+            assert_eq!(said.lines().count(), 1, "{said}");
+            assert!(said.contains(&format!("a program of this host has {protocol} port {port}")) && said.contains("ss -lnp"), "{said}");
+        }
+        for (port, protocol) in [(8080, "udp"), (8081, "tcp"), (8082, "tcp")] {
+            assert_eq!(add(port, protocol), "", "{protocol} {port}");
+        }
+        drop((program, datagrams));
+        assert_eq!(add(8080, "tcp"), "");
+        assert_eq!(add(8081, "udp"), "");
+    }
+
     fn a_udp_flow_follows_the_port_to_its_next_owner(lab) {
         for backend in BACKENDS {
             let list = list(backend, json!({}));
