@@ -1,5 +1,7 @@
 //! Input that no runtime sends on purpose: every plugin answers it as the protocol wants.
 
+use std::time::Duration;
+
 use conformance::chain::Attachment;
 use conformance::net::provide_card;
 use conformance::plugin::Answer;
@@ -162,6 +164,33 @@ sandboxed! {
                 }
             }
         }
+    }
+
+    /// Each would run the next one with the same configuration, without end.
+    fn an_interface_plugin_in_the_place_of_ipam_is_refused(lab) {
+        let netns = lab.container("c1");
+        let attachment = Attachment::new("c1", netns.path());
+        provide_card(&lab.host, 0).unwrap();
+        let fresh = lab.snapshot();
+        let interfaces = ["bridge", "ptp", "macvlan", "ipvlan", "vlan", "dummy", "host-device", "tap"];
+        for plugin in interfaces {
+            for named in [plugin, "bridge", "tap"] {
+                let mut config = base(plugin);
+                config["ipam"] = json!({"type": named});
+                for verb in ["ADD", "CHECK", "STATUS", "GC", "DEL"] {
+                    let call = lab.ours.call(plugin, verb, &attachment).unwrap().deadline(Duration::from_secs(20));
+                    let answer = call.stdin(config.to_string()).run().unwrap();
+                    let text = format!("{plugin} {verb} with {named}: {}", answer.text());
+                    let error = answer.error().unwrap_or_else(|| panic!("{text}"));
+                    assert!(error.code != 0 && !error.msg.is_empty(), "{text}");
+                    if verb == "DEL" {
+                        assert!(error.msg.contains("for ipam in turn"), "{text}");
+                    }
+                }
+            }
+        }
+        let diff = fresh.diff(&lab.snapshot());
+        assert!(!diff.to_string().contains("c1"), "{diff}");
     }
 
     fn previous_results_of_any_shape(lab) {

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use cni_types::json;
 use cni_types::result::CniResult;
-use cni_types::{CniError, SpecVersion};
+use cni_types::{CniError, SpecVersion, code};
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -16,6 +16,12 @@ use crate::log;
 
 /// The most that is read of a delegate's stdout or stderr, in bytes.
 const OUTPUT_LIMIT: u64 = 16 << 20;
+
+/// Set in the environment of an IPAM plugin that one of ours runs, and of all that it runs in turn.
+///
+/// A configuration whose `ipam` names an interface plugin would have that plugin read the same configuration and run the
+/// next one, without end.
+const DELEGATED: &str = "FERRULE_DELEGATED";
 
 /// Attempts at executing a binary that somebody has open for writing.
 const BUSY_ATTEMPTS: u32 = 5;
@@ -168,6 +174,9 @@ impl Delegate {
 
     fn run(&self, verb: &str) -> Result<Vec<u8>, DelegateError> {
         let path = self.find()?;
+        if std::env::var_os(DELEGATED).is_some() {
+            return Err(self.recursive());
+        }
         let failed = |error| DelegateError::Run {
             plugin: self.plugin.clone(),
             error,
@@ -182,6 +191,18 @@ impl Delegate {
         // What a successful delegate has to say is for the operator; a failure to pass it on is not one.
         let _ = std::io::stderr().write_all(&stderr);
         Ok(stdout)
+    }
+
+    /// What a plugin answers that was run as an IPAM plugin and is to run one itself.
+    fn recursive(&self) -> DelegateError {
+        let msg = format!(
+            "a plugin that was run for ipam would run {:?} for ipam in turn",
+            self.plugin
+        );
+        let error = CniError::new(code::INVALID_NETWORK_CONFIG, msg).with_details(
+            "ipam.type names an interface plugin; name an IPAM plugin, such as host-local",
+        );
+        DelegateError::Refused(error)
     }
 
     fn failure(&self, status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> DelegateError {
@@ -237,6 +258,7 @@ impl Files {
             self.stdin.rewind()?;
             let spawned = Command::new(path)
                 .env("CNI_COMMAND", verb)
+                .env(DELEGATED, "1")
                 .stdin(Stdio::from(self.stdin.try_clone()?))
                 .stdout(Stdio::from(self.stdout.try_clone()?))
                 .stderr(Stdio::from(self.stderr.try_clone()?))
