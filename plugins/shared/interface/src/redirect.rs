@@ -128,7 +128,8 @@ fn remove_empty_place(handle: &Handle, link: u32) -> netlink::Result<()> {
     if place.kind != "ingress" || !handle.filters(&link, &place)?.is_empty() {
         return Ok(());
     }
-    tolerate_absence(handle.execute(&Request::delete_qdisc(&link, Place::Ingress)?))
+    let deleted = handle.execute(&Request::delete_qdisc(&link, Place::Ingress)?);
+    tolerate_absence(handle, link, deleted)
 }
 
 fn remove_filters(
@@ -138,14 +139,25 @@ fn remove_filters(
     doomed: impl Fn(&Filter) -> bool,
 ) -> netlink::Result<()> {
     for filter in handle.filters(&link, place)?.iter().filter(|f| doomed(f)) {
-        tolerate_absence(handle.execute(&Request::delete_filter(&link, filter)?))?;
+        let deleted = handle.execute(&Request::delete_filter(&link, filter)?);
+        tolerate_absence(handle, link, deleted)?;
     }
     Ok(())
 }
 
-fn tolerate_absence(outcome: netlink::Result<()>) -> netlink::Result<()> {
-    match outcome {
-        Err(error) if error.is_not_found() => Ok(()),
-        other => other,
+/// What another DEL was faster with is no error. The kernel calls a filter "invalid" whose whole place has gone.
+fn tolerate_absence(
+    handle: &Handle,
+    link: u32,
+    outcome: netlink::Result<()>,
+) -> netlink::Result<()> {
+    let Err(error) = outcome else { return Ok(()) };
+    if error.is_not_found() {
+        return Ok(());
+    }
+    match handle.qdisc(&link, Place::Ingress) {
+        Ok(None) => Ok(()),
+        Err(absent) if absent.is_not_found() => Ok(()),
+        _ => Err(error),
     }
 }
