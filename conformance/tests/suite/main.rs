@@ -42,6 +42,7 @@ mod mesos;
 mod nerdctl;
 mod nomad;
 mod portmap;
+mod process;
 mod property;
 mod protocol;
 mod ptp;

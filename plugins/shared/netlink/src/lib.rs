@@ -57,6 +57,7 @@ mod name;
 mod netns;
 mod nla;
 mod packet;
+pub mod process;
 mod request;
 mod route;
 mod rule;

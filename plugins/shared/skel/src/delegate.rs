@@ -4,13 +4,18 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use cni_types::json;
 use cni_types::result::CniResult;
 use cni_types::{CniError, SpecVersion, code};
+use netlink::process::wait_at_most;
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getppid};
 
 use crate::log;
 
@@ -19,9 +24,13 @@ const OUTPUT_LIMIT: u64 = 16 << 20;
 
 /// Set in the environment of an IPAM plugin that one of ours runs, and of all that it runs in turn.
 ///
-/// A configuration whose `ipam` names an interface plugin would have that plugin read the same configuration and run the
-/// next one, without end.
+/// Its value is the process id of the one that runs it, see [`is_orphan`]. And a configuration whose `ipam` names an interface
+/// plugin would have that plugin read the same configuration and run the next one, without end.
 const DELEGATED: &str = "FERRULE_DELEGATED";
+
+/// How long a delegate may take. A DHCP server that is slow to answer takes part of it; one that never ends would keep the
+/// runtime waiting without end.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Attempts at executing a binary that somebody has open for writing.
 const BUSY_ATTEMPTS: u32 = 5;
@@ -33,6 +42,7 @@ pub struct Delegate {
     dirs: Vec<PathBuf>,
     stdin: Vec<u8>,
     version: SpecVersion,
+    patience: Duration,
 }
 
 /// Why a delegate gave no answer.
@@ -56,6 +66,14 @@ pub enum DelegateError {
         plugin: String,
         /// What the system said.
         error: std::io::Error,
+    },
+    /// It did not end, and was killed.
+    #[error("plugin {plugin:?} did not end within {} s and was killed", .limit.as_secs())]
+    Hangs {
+        /// Its name.
+        plugin: String,
+        /// How long it was waited for.
+        limit: Duration,
     },
     /// It failed and said why in the protocol's form; this is passed through unchanged.
     #[error("{0}")]
@@ -85,7 +103,9 @@ impl DelegateError {
     fn is_unclear(&self) -> bool {
         match self {
             Self::BadName(_) | Self::Missing { .. } | Self::Refused(_) => false,
-            Self::Run { .. } | Self::Died { .. } | Self::BadResult { .. } => true,
+            Self::Run { .. } | Self::Hangs { .. } | Self::Died { .. } | Self::BadResult { .. } => {
+                true
+            }
         }
     }
 }
@@ -98,7 +118,14 @@ impl Delegate {
             dirs,
             stdin,
             version,
+            patience: PATIENCE,
         }
+    }
+
+    /// The same, with another limit to how long each call of it may take instead of two minutes.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The delegate's name, as the configuration gives it.
@@ -182,7 +209,13 @@ impl Delegate {
             error,
         };
         let mut files = Files::new(&self.stdin).map_err(failed)?;
-        let status = files.execute(&path, verb).map_err(failed)?;
+        let status = files
+            .execute(&path, verb, self.patience)
+            .map_err(failed)?
+            .ok_or_else(|| DelegateError::Hangs {
+                plugin: self.plugin.clone(),
+                limit: self.patience,
+            })?;
         let (stdout, stderr) = files.output().map_err(failed)?;
         log::info(format_args!("{verb} of {}: {status}", self.plugin));
         if !status.success() {
@@ -252,19 +285,25 @@ impl Files {
         })
     }
 
-    fn execute(&mut self, path: &Path, verb: &str) -> std::io::Result<ExitStatus> {
+    /// `None` if it had to be killed.
+    fn execute(
+        &mut self,
+        path: &Path,
+        verb: &str,
+        patience: Duration,
+    ) -> std::io::Result<Option<ExitStatus>> {
         let mut attempt = 1;
         loop {
             self.stdin.rewind()?;
             let spawned = Command::new(path)
                 .env("CNI_COMMAND", verb)
-                .env(DELEGATED, "1")
+                .env(DELEGATED, std::process::id().to_string())
                 .stdin(Stdio::from(self.stdin.try_clone()?))
                 .stdout(Stdio::from(self.stdout.try_clone()?))
                 .stderr(Stdio::from(self.stderr.try_clone()?))
                 .spawn();
             match spawned {
-                Ok(mut child) => return child.wait(),
+                Ok(child) => return end_of(child, patience),
                 // Somebody is installing the binary at this moment; nothing announces the end of that.
                 Err(e) if is_busy(&e) && attempt < BUSY_ATTEMPTS => {
                     std::thread::sleep(std::time::Duration::from_millis(20 << attempt));
@@ -278,6 +317,29 @@ impl Files {
     fn output(mut self) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
         Ok((contents(&mut self.stdout)?, contents(&mut self.stderr)?))
     }
+}
+
+fn end_of(mut child: Child, patience: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let ended = wait_at_most(&mut child, patience)?;
+    if ended.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    Ok(ended)
+}
+
+/// Whether this process was run for `ipam` by a plugin that is gone. From the first call on it ends together with that one.
+///
+/// The runtime's DEL follows the death of an ADD at once. A lease that were written after it would belong to nobody.
+pub(crate) fn is_orphan() -> bool {
+    let marker = std::env::var(DELEGATED).ok();
+    let Some(caller) = marker.and_then(|text| text.parse().ok()).map(Pid::from_raw) else {
+        return false;
+    };
+    // Unsupported nowhere; and where it failed, the rest is still worth a look.
+    let _ = set_pdeathsig(Signal::SIGKILL);
+    // Between the two there may be a script that runs us, and stays.
+    getppid() != caller && kill(caller, None) == Err(Errno::ESRCH)
 }
 
 fn is_busy(error: &std::io::Error) -> bool {

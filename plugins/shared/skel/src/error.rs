@@ -43,6 +43,10 @@ pub(crate) fn to_object(error: &dyn PluginError) -> CniError {
         }
         return object;
     }
+    if let Some(DelegateError::Hangs { .. }) = error.delegated() {
+        return CniError::new(code::TRY_AGAIN_LATER, chain(error))
+            .with_details("see what that plugin waits for; what it may have given was asked back");
+    }
     CniError::new(error.code(), chain(error)).with_details(error.details())
 }
 
@@ -90,6 +94,8 @@ pub(crate) enum ProtocolError {
     BadPrevResult(ResultError),
     #[error("stopped by {0} before the work was done; everything was taken back")]
     Interrupted(&'static str),
+    #[error("the plugin that ran this one for ipam has been killed; nothing was done")]
+    Orphaned,
     #[error("the plugin failed unexpectedly: {0}")]
     Panicked(String),
 }
@@ -106,7 +112,7 @@ impl PluginError for ProtocolError {
             Self::NoNetworkName | Self::BadConfig(_) => code::INVALID_NETWORK_CONFIG,
             Self::Version(object) => object.code,
             Self::OwnNetns => code::INVALID_NETNS,
-            Self::Interrupted(_) => code::TRY_AGAIN_LATER,
+            Self::Interrupted(_) | Self::Orphaned => code::TRY_AGAIN_LATER,
             Self::Panicked(_) => code::INTERNAL,
         }
     }
@@ -133,7 +139,7 @@ impl PluginError for ProtocolError {
             Self::BadPrevResult(_) => {
                 "it is the result of the plugin before, or of the ADD; a result in /var/lib/cni/results may be damaged".to_owned()
             }
-            Self::Interrupted(_) => "call it again".to_owned(),
+            Self::Interrupted(_) | Self::Orphaned => "call it again".to_owned(),
             Self::Panicked(_) => "please report this, with the configuration and this text".to_owned(),
         }
     }

@@ -1,12 +1,14 @@
 //! A plugin as a process.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::ExitCode;
 
+use netlink::process;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use crate::delegate;
 use crate::dispatch::{Reply, keys, serve};
 use crate::env::Environment;
 use crate::error::{ProtocolError, to_object};
@@ -27,9 +29,13 @@ pub fn run<P: Plugin>() -> ExitCode {
     {
         return finish(keys::<P>());
     }
+    process::set_signals_right();
+    if delegate::is_orphan() {
+        return finish(Reply::failure(&to_object(&ProtocolError::Orphaned)));
+    }
     let signals = Signals::hold();
     let env = Environment::of_process();
-    let mut reply = serve::<P>(&env, std::io::stdin().lock());
+    let mut reply = serve::<P>(&env, Stdin);
     let pending = signals.as_ref().and_then(Signals::pending);
     if let Some(name) = pending.filter(|_| reply.changes.is_some()) {
         reply = Reply::failure(&to_object(&ProtocolError::Interrupted(name)));
@@ -54,8 +60,23 @@ fn finish(reply: Reply) -> ExitCode {
     ExitCode::from(status)
 }
 
+/// Standard input. That of `std::io` takes a stream that is closed, or not open for reading, for an empty one.
+struct Stdin;
+
+impl Read for Stdin {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if process::started_without(0) {
+            return Err(Errno::EBADF.into());
+        }
+        Ok(nix::unistd::read(std::io::stdin(), buffer)?)
+    }
+}
+
 /// Writes past the buffer of `std::io::stdout`, which would cut the answer at its last line break.
 fn write_out(mut bytes: &[u8]) -> Result<(), Errno> {
+    if !bytes.is_empty() && process::started_without(1) {
+        return Err(Errno::EBADF);
+    }
     while !bytes.is_empty() {
         match nix::unistd::write(std::io::stdout(), bytes) {
             Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),

@@ -164,6 +164,29 @@ fn a_delegate_that_dies_in_add_is_asked_to_release() {
 }
 
 #[test]
+fn a_delegate_that_never_ends_is_killed_and_asked_to_release() {
+    let dir = tempfile::tempdir().unwrap();
+    let body = format!(
+        "echo \"$CNI_COMMAND\" >>{0}/commands; [ \"$CNI_COMMAND\" = DEL ] || exec sleep 60",
+        dir.path().display()
+    );
+    let started = std::time::Instant::now();
+    let hanging =
+        delegate(dir.path(), &body, b"{}").with_patience(std::time::Duration::from_secs(2));
+    let error = hanging.add().unwrap_err();
+    assert!(matches!(error, DelegateError::Hangs { .. }), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("\"ipam\" did not end within 2 s"),
+        "{error}"
+    );
+    assert!(started.elapsed().as_secs() < 30);
+    let commands = std::fs::read_to_string(dir.path().join("commands")).unwrap();
+    assert_eq!(commands, "ADD\nDEL\n");
+}
+
+#[test]
 fn a_delegate_that_refuses_is_believed() {
     let refusal = r#"{ echo '{"code": 11, "msg": "try again later"}'; exit 1; }"#;
     assert_eq!(commands_after(refusal), "ADD\n");
