@@ -69,6 +69,10 @@ impl Args {
             Some(part) => Err(CniError::new(
                 code::INVALID_ENVIRONMENT,
                 format!("ARGS: invalid pair {part:?}: expected KEY=value"),
+            )
+            .with_details(
+                "CNI_ARGS is KEY=value;KEY=value; known are IP, GATEWAY and MAC, the page of each plugin says which it reads, \
+                 and others are ignored",
             )),
         }
     }

@@ -224,7 +224,14 @@ pub fn accept_for(
         .map_err(|error: VersionSyntax| CniError::new(code::DECODING_FAILURE, error.to_string()))?;
     let refuse = |whose: &str| {
         let text = format!("{whose} version does not allow {}", command.as_str());
-        Err(CniError::new(code::INCOMPATIBLE_VERSION, text))
+        let known: Vec<&str> = supported.iter().map(|v| v.as_str()).collect();
+        let details = format!(
+            "{} came with version {}; the versions of this plugin are {}",
+            command.as_str(),
+            command.since().as_str(),
+            known.join(", ")
+        );
+        Err(CniError::new(code::INCOMPATIBLE_VERSION, text).with_details(details))
     };
     if wanted < command.since().into() {
         return refuse("config");

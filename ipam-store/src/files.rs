@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::statfs::{self, statfs};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 
@@ -260,6 +261,12 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
     let failed = |e: Errno| at("write into", existing)(e.into());
     if !existing.is_dir() {
         return Err(failed(Errno::ENOTDIR));
+    }
+    // Root may do anything there, but files cannot be made.
+    let kernels = [statfs::PROC_SUPER_MAGIC, statfs::SYSFS_MAGIC];
+    let kind = statfs(existing).map_err(failed)?.filesystem_type();
+    if kernels.contains(&kind) {
+        return Err(failed(Errno::EOPNOTSUPP));
     }
     access(existing, AccessFlags::W_OK | AccessFlags::X_OK).map_err(failed)?;
     let space = statvfs(existing).map_err(failed)?;

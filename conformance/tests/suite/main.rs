@@ -39,6 +39,7 @@ mod logs;
 mod loopback;
 mod macvlan;
 mod mesos;
+mod messages;
 mod nerdctl;
 mod nomad;
 mod portmap;

@@ -86,7 +86,26 @@ impl PluginError for Error {
                 "start it (dhcp daemon, or the units cni-dhcp.socket and cni-dhcp.service), or name its socket in ipam.daemonSocketPath".to_owned()
             }
             Self::NotReady(error) => error.details(),
-            _ => String::new(),
+            Self::Config(error) => match error {
+                ConfigError::Decode(_) => "correct that key; the page of dhcp lists them all",
+                ConfigError::NoIpam => {
+                    "dhcp is no plugin of a list: name it as \"type\" in the \"ipam\" of another"
+                }
+                ConfigError::Option { .. } => "take one of these names, or the option's number",
+                ConfigError::TooLong { .. } => "shorten the value in ipam.provide",
+            }
+            .to_owned(),
+            Self::Stranger { socket, .. } => format!(
+                "end what listens at {} (ss -xlp), or name another socket in ipam.daemonSocketPath",
+                socket.display()
+            ),
+            Self::Refused(_) => {
+                "the daemon's own log says more; a DHCP server must answer on that network".to_owned()
+            }
+            Self::OtherAddress { .. } => {
+                "the lease has changed while the container ran; DEL it and ADD it again".to_owned()
+            }
+            Self::Books(_) => "see to that directory and its file system (ls -ld, df, mount)".to_owned(),
         }
     }
 }

@@ -57,7 +57,7 @@ impl ConfigError {
     pub(crate) fn next_step(&self) -> String {
         match self {
             Self::Decode(_) => {
-                "correct the type of that key; the page of host-local lists them all".to_owned()
+                "correct that key; the page of host-local lists them all".to_owned()
             }
             Self::NoIpam => "host-local is no plugin of a list: name it as \"type\" in the \"ipam\" of another".to_owned(),
             Self::Sets(_) => {

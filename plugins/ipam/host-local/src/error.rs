@@ -19,7 +19,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// `CNI_ARGS` cannot be read.
     #[error("{}", .0.msg)]
-    Args(#[from] CniError),
+    Args(CniError),
     /// The `resolvConf` file cannot be used.
     #[error("cannot read resolvConf {path}: {source}", path = .path.display())]
     ResolvConf {
@@ -60,6 +60,13 @@ pub enum Error {
         /// How many leases each set has, and the oldest owners.
         details: String,
     },
+}
+
+impl From<CniError> for Error {
+    // By hand, because its whole text would be told as the cause of its `msg`.
+    fn from(error: CniError) -> Self {
+        Self::Args(error)
+    }
 }
 
 impl PluginError for Error {

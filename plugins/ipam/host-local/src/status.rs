@@ -25,8 +25,9 @@ pub(crate) fn check(dir: &Path, options: &Options, sets: &[RangeSet]) -> Result<
         // Writing to a string cannot fail.
         let _ = write!(
             details,
-            "range set {index} ({set}) has {} leases; ",
-            usage.leases
+            "range set {index} ({set}) has {} lease{}; ",
+            usage.leases,
+            if usage.leases == 1 { "" } else { "s" }
         );
     }
     details.push_str("oldest:");
@@ -34,6 +35,10 @@ pub(crate) fn check(dir: &Path, options: &Options, sets: &[RangeSet]) -> Result<
         let _ = write!(details, " {address} {holder},");
     }
     Err(Error::Full {
-        details: format!("{} in {}", details.trim_end_matches(','), dir.display()),
+        details: format!(
+            "{} in {}; DEL attachments that are gone, run GC, or widen a range",
+            details.trim_end_matches(','),
+            dir.display()
+        ),
     })
 }

@@ -196,7 +196,7 @@ fn status_fails_when_nothing_can_be_handed_out() {
     assert_eq!(code, 50);
     for part in [
         "no range set",
-        "range set 0 (10.1.2.1-10.1.2.2) has 1 leases",
+        "range set 0 (10.1.2.1-10.1.2.2) has 1 lease;",
         "oldest: 10.1.2.2 container a (eth0)",
     ] {
         assert!(text.contains(part), "{part} in {text}");

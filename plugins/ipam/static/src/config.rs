@@ -49,7 +49,7 @@ impl ConfigError {
     pub(crate) fn next_step(&self) -> String {
         match self {
             Self::Decode(_) => {
-                "correct the type of that key; the page of static lists them all".to_owned()
+                "correct that key; the page of static lists them all".to_owned()
             }
             Self::NoIpam => {
                 "static is no plugin of a list: name it as \"type\" in the \"ipam\" of another".to_owned()

@@ -17,7 +17,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// `CNI_ARGS` cannot be read.
     #[error("{}", .0.msg)]
-    Args(#[from] CniError),
+    Args(CniError),
     /// CHECK: there is nothing to compare with.
     #[error("CHECK needs a prevResult")]
     NoPrevResult,
@@ -34,6 +34,13 @@ pub enum Error {
         /// What the result says.
         found: Option<IpAddr>,
     },
+}
+
+impl From<CniError> for Error {
+    // By hand, because its whole text would be told as the cause of its `msg`.
+    fn from(error: CniError) -> Self {
+        Self::Args(error)
+    }
 }
 
 impl PluginError for Error {

@@ -121,7 +121,14 @@ impl PluginError for Error {
             Self::NotReady(error) => error.details(),
             Self::Netlink(error) => error.next_step(),
             Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
-            _ => String::new(),
+            Self::NoSelector => "name the device, as with \"device\": \"eth1\"".to_owned(),
+            Self::Mac { source, .. } => source.next_step(),
+            Self::KernelPath(_) => "give the path that readlink -f /sys/class/net/NAME/device prints".to_owned(),
+            Self::BadId { .. } => "write it as /sys/bus/pci/devices has it, such as 0000:00:1f.6".to_owned(),
+            Self::UnknownId(_) => "see to the device plugin that gave this id; ls /sys/bus/pci/devices lists what is there".to_owned(),
+            Self::NoDriver { .. } => "see to the address, and that a driver has the device (lspci -k)".to_owned(),
+            Self::Loopback(_) => "name another device".to_owned(),
+            Self::NotMoved { source, .. } => source.next_step(),
         }
     }
 

@@ -74,8 +74,20 @@ impl PluginError for Error {
             Self::NoAddresses => {
                 "the plugin before this one needs an ipam section that gives addresses".to_owned()
             }
+            Self::Table(_) => {
+                "correct the key \"table\", or leave it out: sbr then takes one that is free".to_owned()
+            }
+            Self::Gateway(_) | Self::TooManyGateways(_) | Self::GatewaysOfOneFamily(..) => {
+                "correct the key \"gateways\", or leave it out for the gateways that IPAM gave".to_owned()
+            }
+            Self::NoInterface(_) => {
+                "put sbr after the plugin that makes the interface, and let nothing take it away in between"
+                    .to_owned()
+            }
+            Self::NoRules => "boot a kernel that has them".to_owned(),
+            Self::Check(_) => "somebody has changed it since the ADD; DEL and ADD make it anew".to_owned(),
             Self::Netlink(error) => error.next_step(),
-            _ => String::new(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 }

@@ -103,8 +103,23 @@ impl PluginError for Error {
                 )
             }
             Self::NoVrf => "load the module vrf, or boot a kernel that has it".to_owned(),
+            Self::NoName | Self::Name(_) => {
+                "name the VRF with the key \"vrfname\": at most 15 bytes, such as \"blue\"".to_owned()
+            }
+            Self::Table(_) => {
+                "correct the key \"table\", or leave it out: vrf then takes one that is free".to_owned()
+            }
+            Self::Itself(_) | Self::NotVrf { .. } => {
+                "choose another name in the key \"vrfname\"".to_owned()
+            }
+            Self::NoInterface(_) => {
+                "put vrf after the plugin that makes the interface, and let nothing take it away in between"
+                    .to_owned()
+            }
+            Self::NoTable(_) => "name a table in the key \"table\"".to_owned(),
+            Self::Check(_) => "somebody has changed it since the ADD; DEL and ADD make it anew".to_owned(),
             Self::Netlink(error) => error.next_step(),
-            _ => String::new(),
+            Self::Several(errors) => errors.first().map(PluginError::details).unwrap_or_default(),
         }
     }
 }

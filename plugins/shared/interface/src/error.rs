@@ -172,7 +172,7 @@ impl PluginError for Error {
             }
             Self::Netlink(error) => error.next_step(),
             Self::Netfilter(error) => error.next_step(),
-            Self::Ipam(_) => String::new(),
+            Self::Ipam(error) => cure_of_delegate(error),
         }
     }
 
@@ -181,5 +181,29 @@ impl PluginError for Error {
             Self::Ipam(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+/// What to do about an IPAM plugin that gives no answer; one that refuses says so itself.
+fn cure_of_delegate(error: &DelegateError) -> String {
+    match error {
+        DelegateError::BadName(_) => {
+            "name the IPAM plugin by its file name, without a directory, in the key \"type\" of \"ipam\""
+                .to_owned()
+        }
+        DelegateError::Missing { plugin, .. } => format!(
+            "install {plugin} into one of these directories, or correct the key \"type\" of \"ipam\"; \
+             the runtime gives the directories (CNI_PATH)"
+        ),
+        DelegateError::Run { plugin, .. } => {
+            format!("see that {plugin} is a program for this machine and may be run (ls -l, file)")
+        }
+        DelegateError::Died { plugin, .. } | DelegateError::BadResult { plugin, .. } => format!(
+            "what is written here comes from {plugin}: see its own documentation, and the kernel's messages (dmesg) if it was killed"
+        ),
+        DelegateError::Hangs { plugin, .. } => {
+            format!("see what {plugin} waits for; what it may have given was asked back")
+        }
+        DelegateError::Refused(error) => error.details.clone(),
     }
 }

@@ -56,13 +56,19 @@ fn chain(error: &dyn PluginError) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause {
         let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
+        if !quotes(&text, &inner_text) {
             // Writing to a string cannot fail.
             let _ = write!(text, ": {inner_text}");
         }
         cause = inner.source();
     }
     text
+}
+
+/// Whether the text has the cause's in it, be it with another first letter and without the number that Rust adds.
+fn quotes(text: &str, cause: &str) -> bool {
+    let bare = cause.split(" (os error ").next().unwrap_or(cause);
+    text.to_lowercase().contains(&bare.to_lowercase())
 }
 
 /// What is wrong with a request, before any plugin sees it.
