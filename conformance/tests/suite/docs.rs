@@ -5,3 +5,4 @@ mod examples;
 mod keys;
 mod page;
 mod pages;
+mod troubles;
