@@ -26,6 +26,7 @@ pub mod conf;
 pub mod error;
 pub mod json;
 pub mod names;
+pub mod nearest;
 pub mod net;
 pub mod result;
 pub mod version;

@@ -31,8 +31,13 @@ pub enum Family {
 
 /// The text is no published version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown CNI version {0:?}")]
+#[error("unknown CNI version {0:?}; known are {all}", all = known())]
 pub struct UnknownVersion(pub String);
+
+/// Every version, with commas.
+fn known() -> String {
+    SpecVersion::ALL.map(SpecVersion::as_str).join(", ")
+}
 
 impl SpecVersion {
     /// Every version, oldest first.

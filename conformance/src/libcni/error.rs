@@ -114,12 +114,14 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A plugin does not speak the list's version.
-    #[error("plugin {plugin} does not support config version {version:?}")]
+    #[error("plugin {plugin} does not support config version {version:?}; it knows {}", known.join(", "))]
     Unsupported {
         /// Its type.
         plugin: String,
         /// The list's version.
         version: String,
+        /// Those that it supports.
+        known: Vec<String>,
     },
     /// A plugin's answer to VERSION is unusable.
     #[error("plugin {plugin}: decoding version info: {problem}")]

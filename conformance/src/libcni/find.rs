@@ -1,5 +1,6 @@
 //! From a plugin's type to its executable.
 
+use cni_types::nearest::did_you_mean;
 use nix::unistd::{AccessFlags, access};
 use std::path::PathBuf;
 
@@ -17,8 +18,9 @@ pub enum FindError {
     NoDirs,
     /// No directory has it.
     #[error(
-        "failed to find plugin {name:?} in path [{}]{}",
+        "failed to find plugin {name:?} in path [{}]{}{}",
         list(dirs),
+        near(name, dirs),
         hint(not_executable)
     )]
     Missing {
@@ -69,6 +71,16 @@ pub fn find(name: &str, dirs: &[PathBuf]) -> Result<PathBuf, FindError> {
     })
 }
 
+/// A file there whose name is like it.
+fn near(name: &str, dirs: &[PathBuf]) -> String {
+    let files = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten();
+    let names: Vec<String> = files
+        .filter_map(|file| file.ok()?.file_name().into_string().ok())
+        .filter(|file| file != name)
+        .collect();
+    did_you_mean(name, names.iter().map(String::as_str))
+}
+
 fn list(dirs: &[PathBuf]) -> String {
     dirs.iter()
         .map(|dir| dir.display().to_string())
@@ -108,6 +120,9 @@ mod tests {
             missing.to_string().ends_with("b/p is not executable"),
             "{missing}"
         );
+        fs::write(dirs[2].join("portmap"), "").unwrap();
+        let said = find("protmap", &dirs).unwrap_err().to_string();
+        assert!(said.ends_with("(did you mean \"portmap\"?)"), "{said}");
         fs::write(dirs[2].join("p"), "").unwrap();
         fs::set_permissions(dirs[2].join("p"), fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(find("p", &dirs), Ok(dirs[2].join("p")));

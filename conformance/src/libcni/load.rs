@@ -1,6 +1,7 @@
 //! Network lists out of files.
 
 use cni_types::conf::{ListError, PluginError};
+use cni_types::nearest::did_you_mean;
 use cni_types::{NetworkList, NetworkName, PluginConf};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -46,12 +47,14 @@ pub enum LoadError {
         dir: PathBuf,
     },
     /// There are configurations, but not of this network.
-    #[error("no net configuration with name {name:?} in {}{}", dir.display(), others(unusable))]
+    #[error("no net configuration with name {name:?} in {}{}{}", dir.display(), meant(name, known), others(unusable))]
     NotFound {
         /// The network.
         name: String,
         /// The directory.
         dir: PathBuf,
+        /// The names of the networks that are there.
+        known: Vec<String>,
         /// Files there that could not be loaded; the network may be in one of them.
         unusable: Vec<LoadError>,
     },
@@ -115,16 +118,18 @@ pub fn load(dir: &Path, name: &str) -> Result<NetworkList> {
         });
     }
     let mut unusable = Vec::new();
+    let mut known = Vec::new();
     for (_, loaded) in all {
         match loaded {
             Ok(list) if list.name == name => return Ok(list),
-            Ok(_) => {}
+            Ok(list) => known.push(list.name),
             Err(error) => unusable.push(error),
         }
     }
     Err(LoadError::NotFound {
         name: name.to_owned(),
         dir: dir.to_owned(),
+        known,
         unusable,
     })
 }
@@ -184,6 +189,15 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
         .and_then(|name| name.to_str())
         .and_then(|name| name.rsplit_once('.'))
         .is_some_and(|(_, extension)| extensions.contains(&extension))
+}
+
+/// A name like the one that was asked for, or all of them if they are few.
+fn meant(name: &str, known: &[String]) -> String {
+    let near = did_you_mean(name, known.iter().map(String::as_str));
+    if !near.is_empty() || known.is_empty() || known.len() > 8 {
+        return near;
+    }
+    format!("; the networks there are {}", known.join(", "))
 }
 
 fn others(unusable: &[LoadError]) -> String {
@@ -259,6 +273,23 @@ mod tests {
         for part in ["0.conflist", "1.conflist", "3.conf"] {
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn a_name_like_it_is_told() {
+        let other = r#"{"name":"office","plugins":[{"type":"x"}]}"#;
+        let dir = Dir::new(&[("1.conflist", LIST), ("2.conflist", other)]);
+        let said = |name| dir.load(name).unwrap_err().to_string();
+        assert!(
+            said("offcie").ends_with("(did you mean \"office\"?)"),
+            "{}",
+            said("offcie")
+        );
+        assert!(
+            said("elsewhere").ends_with("; the networks there are n, office"),
+            "{}",
+            said("elsewhere")
+        );
     }
 
     #[test]

@@ -53,9 +53,10 @@ impl Cni {
         for plugin in &list.plugins {
             match self.versions(&plugin.plugin_type) {
                 Ok(versions) if versions.iter().any(|known| known == version) => {}
-                Ok(_) => errors.push(Error::Unsupported {
+                Ok(known) => errors.push(Error::Unsupported {
                     plugin: plugin.plugin_type.clone(),
                     version: version.to_owned(),
+                    known,
                 }),
                 Err(error) => errors.push(error),
             }

@@ -83,6 +83,27 @@ sandboxed! {
         assert_eq!(remembered(lab), 0);
     }
 
+    fn a_name_with_a_slip_is_understood(lab) {
+        install("1.0.0");
+        let said = |verb: &[&str]| String::from_utf8_lossy(&cnitool(verb, &json!([])).stderr).into_owned();
+        let netns = lab.container("c1");
+        let path = netns.path().to_str().unwrap();
+        let answer = said(&["add", "by-hnad", path]);
+        assert!(answer.contains("did you mean \"by-hand\"?"), "{answer}");
+        let answer = said(&["status", "by-hand"]);
+        assert!(answer.contains("no plugin was asked") && answer.contains("1.1.0"), "{answer}");
+        let file = "/etc/cni/net.d/10-by-hand.conflist";
+        let list = fs::read_to_string(file).unwrap();
+        fs::write(file, list.replace("\"bridge\",", "\"brigde\",").replace("\"type\":\"bridge\"", "\"type\":\"brigde\"")).unwrap();
+        let answer = said(&["add", "by-hand", path]);
+        assert!(answer.contains("did you mean \"bridge\"?"), "{answer}");
+        fs::write(file, list.replace("subnet", "subnett")).unwrap();
+        let answer = said(&["add", "by-hand", path]);
+        assert!(answer.contains("the key \"ipam.subnett\" is unknown, was \"ipam.subnet\" meant?"), "{answer}");
+        install("1.1.0");
+        assert_eq!(said(&["status", "by-hand"]), "");
+    }
+
     fn what_an_attachment_has_is_listed_and_what_is_lost_is_named(lab) {
         let ports = json!([{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]);
         for backend in ["nftables", "iptables"] {

@@ -101,6 +101,25 @@ sandboxed! {
         healthy();
     }
 
+    fn a_packet_filter_that_was_flushed(lab) {
+        tool("nft", "nftables");
+        install(&usual());
+        let netns = lab.container("c1");
+        add(&netns, &json!([{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]));
+        nft("flush ruleset");
+        names(&["network net", "CHECK fails for 1 of 1 live attachments", "cnitool-", "cnitool reapply net"]);
+        assert!(cnitool(&["reapply", "net"], &json!([])).status.success());
+        healthy();
+    }
+
+    fn a_version_that_nobody_knows(_lab) {
+        install(&usual());
+        let path = "/etc/cni/net.d/10-net.conflist";
+        let list = fs::read_to_string(path).unwrap().replace("1.1.0", "1.9.0");
+        fs::write(path, list).unwrap();
+        names(&["network net", "1.9.0", "0.4.0, 1.0.0, 1.1.0", "cniVersion"]);
+    }
+
     fn forwarding_that_was_switched_off(lab) {
         install(&usual());
         let netns = lab.container("c1");

@@ -145,6 +145,7 @@ fn situations() -> Vec<Situation> {
         add("bridge", "a damaged result", "prevResult", json!({"prevResult": {"cniVersion": "1.1.0", "ips": 5}})),
         add("host-local", "no ipam section", "ipam", json!({})),
         add("host-local", "no range", "", ipam("host-local", json!({}))),
+        add("host-local", "a misspelt key", "", ipam("host-local", json!({"subnett": "10.77.0.0/24"}))),
         add("host-local", "a subnet that is none", "10.77.0", ipam("host-local", json!({"subnet": "10.77.0"}))),
         add("host-local", "a range start outside the subnet", "10.78.0.1", range(json!({"rangeStart": "10.78.0.1"}))),
         add("host-local", "a range that ends before it starts", "", range(json!({"rangeStart": "10.77.0.9", "rangeEnd": "10.77.0.5"}))),

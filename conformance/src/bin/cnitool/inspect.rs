@@ -12,7 +12,7 @@ use std::path::Path;
 pub use files::{lease_dirs, read_leases};
 pub use links::owner;
 
-use conformance::libcni::{Cached, Error as CniError};
+use conformance::libcni::{Cached, Cni, Error as CniError};
 use serde_json::{Value, json};
 
 use crate::Error;
@@ -201,9 +201,12 @@ fn resources(cached: &Cached) -> Vec<Resource> {
 }
 
 /// What CHECK says.
-enum Check {
+pub enum Check {
+    /// It is.
     Passed,
+    /// It is not, or a plugin cannot tell.
     Failed(String),
+    /// There was nobody to ask, or nothing to ask about.
     NotAsked(&'static str),
 }
 
@@ -228,16 +231,24 @@ impl std::fmt::Display for Check {
 }
 
 fn check(cli: &Cli, cached: &Cached) -> Check {
+    check_with(&runtime(cli).quiet(), cached)
+}
+
+/// Asks the plugins of an attachment whether it is as its ADD left it.
+pub fn check_with(cni: &Cni, cached: &Cached) -> Check {
     if plugin_dirs().is_empty() {
         return Check::NotAsked("CNI_PATH does not name the plugins");
     }
     let (Some(list), Ok(rt)) = (cached.list(), cached.runtime_conf()) else {
         return Check::NotAsked("its configuration is not remembered");
     };
+    if cached.netns.as_os_str().is_empty() {
+        return Check::NotAsked("its runtime has not remembered its namespace");
+    }
     if !cached.may_live() {
         return Check::NotAsked("its namespace is gone");
     }
-    match runtime(cli).quiet().check(&list, &rt) {
+    match cni.check(&list, &rt) {
         Ok(()) => Check::Passed,
         Err(CniError::NoCheck(_)) => Check::NotAsked("its version has no CHECK"),
         Err(error) => Check::Failed(error.to_string()),

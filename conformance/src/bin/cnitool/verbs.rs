@@ -1,6 +1,7 @@
 //! The commands of the protocol, and putting rules back.
 
-use cni_types::{NetworkList, json};
+use cni_types::version::LaterCommand;
+use cni_types::{NetworkList, SpecVersion, json};
 use conformance::libcni::{Cni, Reapplied, RuntimeConf};
 use serde_json::{Value, json};
 
@@ -120,7 +121,16 @@ fn counts(reapplied: &Reapplied) -> String {
 }
 
 pub fn status(cli: &Cli, network: &str) -> Result<Verdict, Error> {
-    runtime(cli).status(&configuration(network)?)?;
+    let list = configuration(network)?;
+    let since = LaterCommand::Status.since();
+    let knows = SpecVersion::of_config(&list.cni_version).is_ok_and(|version| version >= since);
+    if !knows {
+        say(&format!(
+            "no plugin was asked: network {:?} has cniVersion {:?}, and STATUS came with {since}; raise it, or ask cnitool doctor",
+            list.name, list.cni_version
+        ));
+    }
+    runtime(cli).status(&list)?;
     output::done(cli)
 }
 

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use cni_types::code;
+use cni_types::nearest::did_you_mean;
 use ipnetwork::IpNetwork;
 use netlink::Errno;
 use skel::{DelegateError, PluginError};
@@ -192,8 +193,9 @@ fn cure_of_delegate(error: &DelegateError) -> String {
                 .to_owned()
         }
         DelegateError::Missing { plugin, .. } => format!(
-            "install {plugin} into one of these directories, or correct the key \"type\" of \"ipam\"; \
-             the runtime gives the directories (CNI_PATH)"
+            "install {plugin}{} into one of these directories, or correct the key \"type\" of \"ipam\"; \
+             the runtime gives the directories (CNI_PATH)",
+            did_you_mean(plugin, ["host-local", "static", "dhcp"])
         ),
         DelegateError::Run { plugin, .. } => {
             format!("see that {plugin} is a program for this machine and may be run (ls -l, file)")

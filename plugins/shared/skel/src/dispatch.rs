@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::delegate::Delegate;
 use crate::env::{Attachment, Environment, Verb};
-use crate::error::{ProtocolError, to_object};
+use crate::error::{PluginError, ProtocolError, to_object};
 use crate::log;
 use crate::misspelt;
 use crate::plugin::Plugin;
@@ -130,7 +130,7 @@ fn add<P: Plugin>(call: &Call<'_>, attachment: Attachment) -> Result<Reply, CniE
             slip.written, slip.meant
         ));
     }
-    let added = P::add(&request).map_err(|e| to_object(&e))?;
+    let added = P::add(&request).map_err(|e| call.refusal::<P>(&e))?;
     let stdout = added
         .result
         .to_json(request.version)
@@ -196,7 +196,7 @@ fn status<P: Plugin>(call: &Call<'_>) -> Result<Reply, CniError> {
         .accept_for::<P>(LaterCommand::Status)
         .and_then(|version| call.network_request::<P>(call.config::<P>()?, version))
         .map_err(|e| to_object(&e))?;
-    P::status(&request).map_err(|e| to_object(&e))?;
+    P::status(&request).map_err(|e| call.refusal::<P>(&e))?;
     Ok(Reply::success(String::new()))
 }
 
@@ -292,6 +292,26 @@ impl<'e> Call<'e> {
         if log::is_on(log::Level::Debug) {
             P::trace(log::debug);
         }
+    }
+
+    /// The error object of a plugin. Where it finds fault with the configuration, a slip of the pen may be why, and most
+    /// runtimes do not show what is written to standard error.
+    fn refusal<P: Plugin>(&self, error: &dyn PluginError) -> CniError {
+        let mut object = to_object(error);
+        if object.code != code::INVALID_NETWORK_CONFIG {
+            return object;
+        }
+        for slip in misspelt::slips_of::<P>(&self.value) {
+            let known = format!("{:?}", slip.written);
+            if !object.details.contains(&known) {
+                let note = format!("the key {known} is unknown, was {:?} meant?", slip.meant);
+                let before = std::mem::take(&mut object.details);
+                let all = [note, before];
+                let said: Vec<String> = all.into_iter().filter(|part| !part.is_empty()).collect();
+                object.details = said.join("; ");
+            }
+        }
+        object
     }
 
     fn text(&self, key: &str) -> Option<String> {

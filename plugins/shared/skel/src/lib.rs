@@ -12,7 +12,6 @@ mod env;
 mod error;
 pub mod log;
 mod misspelt;
-mod nearest;
 mod plugin;
 mod request;
 mod run;

@@ -3,10 +3,10 @@
 
 use cni_types::conf::NetConf;
 use cni_types::json::{self, Key};
+use cni_types::nearest::distance;
 use serde_json::Value;
 
 use crate::dispatch::{LOG_FILE, LOG_LEVEL};
-use crate::nearest::distance;
 use crate::plugin::Plugin;
 
 /// Keys shorter than this are too close to one another by chance.

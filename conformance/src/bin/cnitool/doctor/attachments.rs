@@ -1,6 +1,6 @@
 //! Attachments, leases and published ports whose owner is gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use conformance::libcni::Cached;
@@ -8,7 +8,10 @@ use conformance::snapshot::Item;
 use netfilter::Holder;
 
 use super::{Finding, Host};
-use crate::inspect::{lease_dirs, owner, read_leases};
+use crate::inspect::{Check, check_with, lease_dirs, owner, read_leases};
+
+/// What `bridge` and `ptp` say where the switch is off that [`kernel`](super::kernel) looks at.
+const FORWARDING: &str = "forwarding is off (/proc/sys/net/";
 
 pub fn examine(host: &Host) -> Vec<Finding> {
     let mut findings = vec![Finding::note(
@@ -20,6 +23,7 @@ pub fn examine(host: &Host) -> Vec<Finding> {
         ),
     )];
     findings.extend(gone(host));
+    findings.extend(changed(host));
     findings.extend(ports(host));
     findings.extend(leases(host));
     findings
@@ -44,6 +48,41 @@ fn gone(host: &Host) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// What live attachments have lost since their ADD, by asking with CHECK: one finding for each network.
+fn changed(host: &Host) -> Vec<Finding> {
+    let mut by_network: BTreeMap<&str, (usize, Vec<String>)> = BTreeMap::new();
+    for cached in host.live() {
+        let (asked, failed) = by_network.entry(&cached.network).or_default();
+        match check_with(&host.cni, cached) {
+            Check::Passed => *asked += 1,
+            Check::NotAsked(_) => {}
+            // Told once, with the switch.
+            Check::Failed(why) if why.contains(FORWARDING) => {}
+            Check::Failed(why) => {
+                *asked += 1;
+                failed.push(format!("{} {}: {why}", cached.container_id, cached.ifname));
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    for (network, (asked, failed)) in by_network {
+        let Some(first) = failed.first() else {
+            continue;
+        };
+        findings.push(Finding::fault(
+            format!("network {network}"),
+            format!(
+                "CHECK fails for {} of {asked} live attachments; {first}",
+                failed.len()
+            ),
+            format!(
+                "cnitool reapply {network} puts back what a reload of the packet filter took; cnitool inspect ID shows what else is missing"
+            ),
+        ));
+    }
+    findings
 }
 
 /// Ports that are published for somebody who is not there any more: nobody answers on them.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cni_types::NetworkList;
+use cni_types::{NetworkList, SpecVersion};
 use conformance::libcni::{CallError, Error as CniError};
 
 use super::{Finding, Host};
@@ -49,7 +49,14 @@ pub fn examine(host: &Host) -> Vec<Finding> {
         // The second of a name is never used.
         if !seen.contains(&list.name.as_str()) {
             seen.push(&list.name);
-            findings.extend(status(host, list));
+            match SpecVersion::of_config(&list.cni_version) {
+                Ok(_) => findings.extend(status(host, list)),
+                Err(error) => findings.push(Finding::fault(
+                    format!("network {}", list.name),
+                    format!("{error}, so every add fails"),
+                    "correct its cniVersion",
+                )),
+            }
         }
     }
     findings

@@ -1,8 +1,8 @@
 //! Log lines on demand.
 //!
 //! Off unless asked for: by the environment variable `CNI_LOG` (`<path|journal|stderr>[:level]`, or a level alone, which
-//! goes to standard error), or by the configuration keys `logFile` (the same places) and `logLevel` (`warn`, `info` or
-//! `debug`). Each step is one line that says when it ended, how long it took, and whose it was, so that "why is this
+//! goes to standard error), or by the configuration keys `logFile` (the same places) and `logLevel` (`error`,
+//! `warn`, `info` or `debug`). Each step is one line that says when it ended, how long it took, and whose it was, so that "why is this
 //! slow" has an answer; see `docs/logs.md` for the fields.
 //!
 //! Warnings are for the operator and are written to standard error whether or not there is a log.

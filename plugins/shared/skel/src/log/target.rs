@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::nearest::did_you_mean;
+use cni_types::nearest::did_you_mean;
 
 /// How much is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,10 +117,15 @@ impl Asked {
         };
         asked.place = Place::parse(place);
         if asked.place.is_none() {
-            let hint = did_you_mean(place, ["journal", "stderr", "warn", "info", "debug"]);
-            asked.complaints.push(format!(
-                "CNI_LOG {text:?} is not understood{hint}; the form is <path|journal|stderr>[:warn|info|debug], and nothing is logged"
-            ));
+            asked.complaints.push(if place.contains('/') {
+                format!("CNI_LOG {text:?} is not an absolute path: each plugin runs where its runtime does; nothing is logged")
+            } else {
+                let words = ["journal", "stderr", "error", "warn", "info", "debug"];
+                format!(
+                    "CNI_LOG {text:?} is not understood{}; the form is <path|journal|stderr>[:error|warn|info|debug] with an absolute path, and nothing is logged",
+                    did_you_mean(place, words)
+                )
+            });
         } else if let Some(level) = level {
             asked.take_level("CNI_LOG", level);
         }
@@ -153,7 +158,7 @@ impl Asked {
         match Level::parse(word) {
             Some(level) => self.level = level,
             None => self.complaints.push(format!(
-                "{from}: unknown level {word:?}{}; the levels are warn, info and debug, and info is taken",
+                "{from}: unknown level {word:?}{}; the levels are error, warn, info and debug, and info is taken",
                 did_you_mean(word, WORDS.map(|(known, _)| known))
             )),
         }
@@ -188,7 +193,13 @@ mod tests {
         }
         let asked = Asked::read(Some("stderr:debgu"), None, None);
         assert!(
-            asked.complaints[0].contains("did you mean \"debug\"?"),
+            asked.complaints[0].contains("did you mean \"debug\"?")
+                && asked.complaints[0].contains("error, warn"),
+            "{asked:?}"
+        );
+        let asked = Asked::read(Some("log/cni.log"), None, None);
+        assert!(
+            asked.complaints[0].contains("not an absolute path"),
             "{asked:?}"
         );
     }

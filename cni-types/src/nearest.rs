@@ -1,7 +1,7 @@
 //! The word that somebody may have meant.
 
 /// ` (did you mean "debug"?)`, or nothing where no word is near.
-pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(word, known) {
         Some(nearest) => format!(" (did you mean {nearest:?}?)"),
         None => String::new(),
@@ -9,7 +9,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
 }
 
 /// The known word that takes the fewest changes to get to, if they are few for a word of that length.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (word.chars().count() / 3).clamp(1, 4);
     let near = known
         .into_iter()
@@ -20,7 +20,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Letters to put in, take out, replace, or exchange with the next, without regard to case.
-pub(crate) fn distance(one: &str, other: &str) -> usize {
+pub fn distance(one: &str, other: &str) -> usize {
     let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
     let (one, other) = (fold(one), fold(other));
     let mut before: Vec<usize> = Vec::new();
