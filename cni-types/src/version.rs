@@ -323,9 +323,7 @@ mod tests {
         assert_eq!(check("x.y"), Err(6));
         assert_eq!(check("0.5.0"), Err(1));
         let text = |config: &str, list: &[SpecVersion]| {
-            accept_for(LaterCommand::Gc, config, list)
-                .unwrap_err()
-                .to_string()
+            accept_for(LaterCommand::Gc, config, list).unwrap_err().msg
         };
         assert_eq!(text("1.0.0", &all), "config version does not allow GC");
         assert_eq!(text("2.0.0", &all), "plugin version does not allow GC");
