@@ -203,6 +203,8 @@ sandboxed! {
         iptables("iptables", "-P FORWARD DROP");
         install(&usual());
         healthy();
+        let told = findings(&cnitool(&["doctor", "--json"], &json!([])));
+        assert!(told.iter().any(|one| one["subject"] == "firewall" && one["problem"].to_string().contains("iptables backend in net")), "{told:#?}");
         install(&json!([bridge(json!({}))]));
         names(&["FORWARD", "DROP", "net"]);
     }

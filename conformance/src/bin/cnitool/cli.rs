@@ -20,7 +20,8 @@ check and del take the arguments of the add when CNI_ARGS and CAP_ARGS are not s
 Exit status:
   0  it is done; inspect misses nothing; doctor finds no fault
   1  it failed, or the command line makes no sense
-  3  inspect misses something, or doctor finds a fault";
+  3  it did its work and has something bad to tell: inspect misses something, or
+     doctor finds a fault";
 
 /// Attaches a network namespace to a network, checks, and detaches it.
 #[derive(Parser)]

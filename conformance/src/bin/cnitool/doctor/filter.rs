@@ -2,7 +2,7 @@
 
 use conformance::snapshot::Item;
 
-use super::{Finding, Host};
+use super::{Finding, Host, text};
 
 /// `NF_INET_FORWARD` of `linux/netfilter.h`, as snapshots print it.
 const FORWARD_HOOK: &str = "hook 2 ";
@@ -11,6 +11,7 @@ const OWN: [&str; 2] = ["inet ferrule", "bridge ferrule"];
 
 pub fn examine(host: &Host) -> Vec<Finding> {
     let mut findings = closed(host);
+    findings.extend(by_itself(host));
     findings.extend(mixed(host));
     findings
 }
@@ -24,6 +25,29 @@ pub fn host_uses_iptables(host: &Host) -> bool {
         Item::Xtables { table, .. } => table == "ip filter",
         _ => false,
     })
+}
+
+/// Which backend `firewall` takes where a list names none: another plugin's iptables rules may change it.
+fn by_itself(host: &Host) -> Option<Finding> {
+    let lists: Vec<&str> = host
+        .lists()
+        .filter(|list| {
+            let mut plugins = list.plugins.iter();
+            plugins.any(|one| one.plugin_type == "firewall" && text(one, "backend").is_none())
+        })
+        .map(|list| list.name.as_str())
+        .collect();
+    if lists.is_empty() || !host_uses_iptables(host) {
+        return None;
+    }
+    Some(Finding::note(
+        "firewall",
+        format!(
+            "takes its iptables backend in {} (unless firewalld runs), because this host has an iptables FORWARD chain; \
+             \"backend\" decides otherwise",
+            lists.join(", ")
+        ),
+    ))
 }
 
 /// A drop in one table cannot be lifted in another.
