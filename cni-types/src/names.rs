@@ -32,6 +32,9 @@ pub enum NameError {
     /// An interface name the kernel refuses.
     #[error("interface name contains / or : or whitespace characters")]
     IfNameCharacters(String),
+    /// An interface name under which the kernel keeps the settings of all interfaces.
+    #[error("interface name is all or default, which stand for every interface")]
+    IfNameOfAll(String),
     /// An interface name that the kernel would read as a pattern, or that cannot be shown.
     #[error("interface name contains % or control characters or invalid UTF-8")]
     IfNamePattern(String),
@@ -55,6 +58,7 @@ impl NameError {
             NameError::ContainerId(name)
             | NameError::NetworkName(name)
             | NameError::IfNameDots(name)
+            | NameError::IfNameOfAll(name)
             | NameError::IfNameCharacters(name)
             | NameError::IfNamePattern(name) => name.clone(),
             NameError::IfNameTooLong(name) => {
@@ -173,7 +177,8 @@ impl NetworkName {
 
 impl IfName {
     /// Checks an interface name: 1 to 15 bytes, not `.` or `..`, no `/`, `:`, white space.
-    /// Beyond the reference set it also refuses `%` (a pattern to the kernel), control
+    /// Beyond the reference set it also refuses `all` and `default` (the kernel keeps the settings of
+    /// all interfaces under these names, and makes none), `%` (a pattern to the kernel), control
     /// characters and broken UTF-8, which could only fail later and obscurely.
     ///
     /// # Errors
@@ -188,6 +193,8 @@ impl IfName {
             Err(NameError::IfNameTooLong(name))
         } else if matches!(text, "." | "..") {
             Err(NameError::IfNameDots(name))
+        } else if matches!(text, "all" | "default") {
+            Err(NameError::IfNameOfAll(name))
         } else if text.contains(|c: char| matches!(c, '/' | ':') || c.is_whitespace()) {
             Err(NameError::IfNameCharacters(name))
         } else if text.contains(|c: char| matches!(c, '%' | '\u{fffd}') || c.is_control()) {

@@ -19,8 +19,9 @@ use crate::lease::Holder;
 /// What is being written, before it gets its name. Under the lock there is one at most.
 const NEW_FILE: &str = ".ferrule-new";
 
-/// Longer files are no leases, counters or markers.
-const MAX_CONTENT: u64 = 4096;
+/// Longer files are no leases, counters or markers. A container's id comes in a variable of the environment, which may have
+/// 128 KiB (`MAX_ARG_STRLEN`, linux/binfmts.h).
+const MAX_CONTENT: u64 = 128 << 10;
 
 /// One network's directory.
 #[derive(Debug, Clone)]

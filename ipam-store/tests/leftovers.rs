@@ -214,7 +214,7 @@ fn things_that_are_no_lease_files_keep_their_address() {
         .arg(tmp.path().join("10.1.2.4"))
         .status();
     assert!(fifo.unwrap().success());
-    fs::write(tmp.path().join("10.1.2.5"), "x".repeat(10_000)).unwrap();
+    fs::write(tmp.path().join("10.1.2.5"), "x".repeat(200_000)).unwrap();
     assert_eq!(add_in(&boot("b"), tmp.path(), "x"), "10.1.2.6");
     let e = open(tmp.path())
         .allocate(&owner("y"), &[set(&["10.1.2.0/29"])], &[ip("10.1.2.3")])

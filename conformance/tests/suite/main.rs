@@ -57,4 +57,5 @@ mod tap;
 mod tc_redirect_tap;
 mod transcripts;
 mod tuning;
+mod values;
 mod vrf;

@@ -359,6 +359,23 @@ sandboxed! {
         }
     }
 
+    fn a_del_passes_whatever_the_path_of_the_namespace_is(lab) {
+        std::fs::create_dir_all("/run/sandbox/tmp").unwrap();
+        std::fs::write("/run/sandbox/tmp/file", "").unwrap();
+        std::os::unix::fs::symlink("round", "/run/sandbox/tmp/round").unwrap();
+        let long = format!("/run/{}", "x".repeat(5000));
+        for netns in ["/run/sandbox/tmp/file", "/run/sandbox/tmp/file/x", "/run/sandbox/tmp/round", &long, "/tmp"] {
+            let attachment = Attachment::new("c1", std::path::Path::new(netns));
+            for plugin in OURS.into_iter().filter(|plugin| *plugin != "dhcp") {
+                let answer = lab.one("DEL", &working(plugin, "1.0.0"), &attachment);
+                assert!(answer.ok(), "{plugin}, {netns:.60}: {}", answer.text());
+            }
+            for plugin in ["bridge", "tap", "loopback"] {
+                refused(&lab.one("ADD", &working(plugin, "1.0.0"), &attachment), 8);
+            }
+        }
+    }
+
     fn every_version_gets_its_own_shape(lab) {
         for (number, version) in VERSIONS.into_iter().enumerate() {
             let netns = lab.container(&format!("c{number}"));

@@ -10,6 +10,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
+
 use crate::boot::Boot;
 use crate::error::{Error, at};
 use crate::files::Dir;
@@ -84,7 +86,7 @@ impl Store {
         let dir = Dir::new(path, options.sync);
         let lock = match lock::open_file(path) {
             Ok(file) => Some(lock::acquire(file, path, options.wait)?),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if cannot_exist(&e) => return Ok(None),
             Err(e) if cannot_write(&e) => None,
             Err(e) => return Err(at("open", &path.join(lock::LOCK_FILE))(e)),
         };
@@ -199,10 +201,22 @@ impl Drop for Store {
     }
 }
 
+/// Whether nothing is at a path, nor can be: it may lead through a file, in a circle, or be longer than paths are.
+fn cannot_exist(error: &io::Error) -> bool {
+    let never = [Errno::ENOTDIR, Errno::ELOOP, Errno::ENAMETOOLONG];
+    error.kind() == io::ErrorKind::NotFound
+        || error
+            .raw_os_error()
+            .is_some_and(|raw| never.contains(&Errno::from_raw(raw)))
+}
+
 fn cannot_write(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
     )
 }
 

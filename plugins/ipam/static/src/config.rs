@@ -6,6 +6,7 @@ use cni_types::json::{self, DecodeError, Key};
 use cni_types::net::{optional_ip, parse_cidr, parse_ip};
 use cni_types::result::{Dns, Ip, Route};
 use cni_types::{Args, SpecVersion, Value};
+use ipnetwork::IpNetwork;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -24,6 +25,14 @@ pub enum ConfigError {
     Address {
         /// What was given.
         text: String,
+        /// Where.
+        place: &'static str,
+    },
+    /// An address that no interface can have.
+    #[error("invalid address {address} in {place}: no interface can have it")]
+    OfNobody {
+        /// The address.
+        address: IpNetwork,
         /// Where.
         place: &'static str,
     },
@@ -54,7 +63,7 @@ impl ConfigError {
             Self::NoIpam => {
                 "static is no plugin of a list: name it as \"type\" in the \"ipam\" of another".to_owned()
             }
-            Self::Address { .. } => {
+            Self::Address { .. } | Self::OfNobody { .. } => {
                 "write it as {\"address\": \"10.1.2.3/24\", \"gateway\": \"10.1.2.1\"}; a runtime as 10.1.2.3/24".to_owned()
             }
             Self::Gateway(_) => "write it as GATEWAY=10.1.2.1".to_owned(),
@@ -185,12 +194,14 @@ fn list<'a>(args: &'a Args, key: &str) -> impl Iterator<Item = &'a str> {
 }
 
 fn address(text: &str, place: &'static str) -> Result<Ip, ConfigError> {
-    parse_cidr(text)
-        .map(Ip::new)
-        .map_err(|_| ConfigError::Address {
-            text: text.to_owned(),
-            place,
-        })
+    let address = parse_cidr(text).map_err(|_| ConfigError::Address {
+        text: text.to_owned(),
+        place,
+    })?;
+    if address.ip().is_unspecified() {
+        return Err(ConfigError::OfNobody { address, place });
+    }
+    Ok(Ip::new(address))
 }
 
 fn allowed_for(version: SpecVersion, ips: &[Ip]) -> Result<(), ConfigError> {

@@ -83,7 +83,9 @@ impl Plugin for Loopback {
             return Ok(());
         };
         let container = match open(netns) {
-            Err(error) if error.is_netns_gone() => return Ok(()),
+            Err(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
+                return Ok(());
+            }
             other => other?,
         };
         let lo = container.link(LOOPBACK)?;

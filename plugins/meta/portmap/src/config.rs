@@ -65,8 +65,12 @@ pub struct Port {
 impl Config {
     /// The ports, checked.
     pub fn ports(&self) -> Result<Vec<Port>, Error> {
-        let mappings = self.runtime_config.port_mappings.iter().flatten().flatten();
-        mappings.map(Mapping::checked).collect()
+        let mappings = self.runtime_config.port_mappings.iter().flatten();
+        // What stands for nothing is a mapping without a port, as in the reference set.
+        let none = Mapping::default();
+        mappings
+            .map(|mapping| mapping.as_ref().unwrap_or(&none).checked())
+            .collect()
     }
 
     /// Those ports that are good, for a DEL, which must not fail for the others.

@@ -51,7 +51,9 @@ fn has_namespace(holder: &Holder, cache: &Path) -> bool {
     entries
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(&beginning))
-        .filter_map(|entry| std::fs::read(entry.path()).ok())
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .filter_map(|path| std::fs::read(path).ok())
         .filter_map(|bytes| json::parse(&bytes).ok())
         .any(|cached| is_of(holder, &cached) && netns_exists(&cached))
 }

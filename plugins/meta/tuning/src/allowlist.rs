@@ -1,8 +1,11 @@
 //! The node's list of kernel settings that configurations may change.
 
-use std::fs;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use nix::fcntl::OFlag;
 
 use regex_lite::Regex;
 
@@ -32,7 +35,7 @@ impl Allowlist {
             path: path.to_owned(),
             why,
         };
-        match fs::read_to_string(path) {
+        match read_file(path) {
             Ok(text) => Self::parse(&text).map(Some).map_err(failed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error.to_string())),
@@ -73,6 +76,20 @@ impl Allowlist {
             }),
         }
     }
+}
+
+/// Opening a pipe that somebody put there would wait for its other end.
+fn read_file(path: &Path) -> io::Result<String> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Refuses what the node does not allow.
@@ -155,7 +172,7 @@ mod tests {
                 .is_none()
         );
         let file = directory.path().join("list");
-        fs::write(&file, b"\xff").unwrap();
+        std::fs::write(&file, b"\xff").unwrap();
         assert!(Allowlist::read(&file).is_err());
     }
 }

@@ -33,6 +33,14 @@ pub enum Error {
     /// A sysctl that is not of the network.
     #[error("invalid net sysctl key: {0:?}")]
     SysctlKey(String),
+    /// A sysctl whose value has several lines, of which the kernel reads the first.
+    #[error("invalid value {value:?} of sysctl {key}: it has several lines")]
+    SysctlLines {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
     /// A sysctl that the node's list does not have.
     #[error("sysctl {key} is not allowed. Only the following are allowed: [{}]", .allowed.join(" "))]
     NotAllowed {
@@ -113,6 +121,7 @@ impl PluginError for Error {
             | Self::RepeatedSysctls(_)
             | Self::Contradiction(..)
             | Self::SysctlKey(_)
+            | Self::SysctlLines { .. }
             | Self::NotAllowed { .. } => code::INVALID_NETWORK_CONFIG,
             Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
                 code::INVALID_NETNS
@@ -127,6 +136,7 @@ impl PluginError for Error {
         match self {
             Self::NoPrevResult => "put tuning after a plugin that makes an interface".to_owned(),
             Self::SysctlKey(_) => "only settings below net can be changed".to_owned(),
+            Self::SysctlLines { .. } => "give one line; numbers are separated by blanks".to_owned(),
             Self::NotAllowed { .. } => {
                 "/etc/cni/tuning/allowlist.conf lists what this node allows".to_owned()
             }

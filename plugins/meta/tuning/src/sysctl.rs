@@ -32,7 +32,7 @@ impl Sysctl {
     /// interface, which is how one with dots in its name can be meant.
     ///
     /// # Errors
-    /// [`Error::SysctlKey`] for a key that is not below `net`.
+    /// [`Error::SysctlKey`] for a key that is not below `net`, [`Error::SysctlLines`].
     pub fn new(key: String, value: String, ifname: &str) -> Result<Self, Error> {
         let spelled = key.replace('.', "/").replacen(IFNAME, ifname, 1);
         let parts: Vec<&str> = spelled.split('/').filter(|part| !part.is_empty()).collect();
@@ -42,6 +42,7 @@ impl Sysctl {
             _ => None,
         };
         match path {
+            Some(_) if value.trim_end().contains('\n') => Err(Error::SysctlLines { key, value }),
             Some(path) => Ok(Self { key, path, value }),
             None => Err(Error::SysctlKey(key)),
         }

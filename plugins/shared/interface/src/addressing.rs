@@ -101,20 +101,60 @@ pub fn require_mtu(mtu: Option<u32>, result: &CniResult) -> Result<(), Error> {
     }
 }
 
-/// Refuses a route whose gateway is of another family than its destination.
+/// Refuses what no interface can be given, so that the configuration is blamed and not the kernel.
 ///
 /// # Errors
-/// [`Error::GatewayFamily`].
-pub fn require_gateways(result: &CniResult) -> Result<(), Error> {
-    for route in &result.routes {
-        if let Some(gateway) = route.gw.filter(|gw| gw.is_ipv4() != route.dst.is_ipv4()) {
-            return Err(Error::GatewayFamily {
-                dst: route.dst,
-                gateway,
-            });
+/// [`Error::AddressOfNobody`], [`Error::AddressTwice`], [`Error::GatewayOfAddress`]; [`Error::GatewayFamily`] for a route whose
+/// gateway is of another family than its destination; [`Error::RouteNumber`].
+pub fn require_possible(result: &CniResult) -> Result<(), Error> {
+    for (place, ip) in result.ips.iter().enumerate() {
+        require_address(ip)?;
+        let same = |other: &Ip| other.address.ip() == ip.address.ip();
+        if result.ips.iter().take(place).any(same) {
+            return Err(Error::AddressTwice(ip.address));
         }
     }
-    Ok(())
+    result.routes.iter().try_for_each(require_route)
+}
+
+fn require_address(ip: &Ip) -> Result<(), Error> {
+    let own = ip.address.ip();
+    if own.is_unspecified() || own.is_multicast() {
+        return Err(Error::AddressOfNobody(ip.address));
+    }
+    match ip.gateway {
+        Some(gateway) if gateway.is_ipv4() != own.is_ipv4() => Err(Error::GatewayOfAddress {
+            address: ip.address,
+            gateway,
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn require_route(route: &Route) -> Result<(), Error> {
+    if let Some(gateway) = route.gw.filter(|gw| gw.is_ipv4() != route.dst.is_ipv4()) {
+        return Err(Error::GatewayFamily {
+            dst: route.dst,
+            gateway,
+        });
+    }
+    let numbers = [
+        ("mtu", route.mtu, u32::MAX),
+        ("advmss", route.advmss, u32::MAX),
+        ("priority", route.priority, u32::MAX),
+        ("table", route.table.unwrap_or_default(), u32::MAX),
+        ("scope", route.scope.unwrap_or_default(), u32::from(u8::MAX)),
+    ];
+    let bad = |&(_, number, max): &(_, i64, u32)| !(0..=i64::from(max)).contains(&number);
+    match numbers.into_iter().find(bad) {
+        None => Ok(()),
+        Some((key, number, max)) => Err(Error::RouteNumber {
+            dst: route.dst,
+            key,
+            number,
+            max,
+        }),
+    }
 }
 
 /// Gives the interface everything that IPAM said, and sets it up. Returns what is to be announced when traffic can

@@ -12,14 +12,20 @@ use crate::error::Error;
 /// The smallest MTU that an interface can have, in bytes (RFC 791, section 3.2).
 pub const MTU_MIN: i64 = 68;
 
+/// The largest MTU that the kernel can hold, in bytes: a link's is a C `int`.
+pub const MTU_MAX: i64 = i32::MAX as i64;
+
 /// The MTU to set, in bytes, of the key `mtu`; 0 leaves it to the kernel, and so does a negative number, as in the
 /// reference set.
 ///
 /// # Errors
-/// [`Error::Mtu`] if no interface can be that small.
+/// [`Error::Mtu`] if no interface can be that small, [`Error::MtuBeyond`] if none can be that large.
 pub fn mtu(value: i64) -> Result<Option<u32>, Error> {
     if (1..MTU_MIN).contains(&value) {
         return Err(Error::Mtu(value));
+    }
+    if value > MTU_MAX {
+        return Err(Error::MtuBeyond(value));
     }
     Ok(u32::try_from(value).ok().filter(|mtu| *mtu > 0))
 }
@@ -27,15 +33,20 @@ pub fn mtu(value: i64) -> Result<Option<u32>, Error> {
 /// The MAC address that is asked for: the first of the places that says anything.
 ///
 /// # Errors
-/// [`Error::Mac`] if that is no MAC address.
+/// [`Error::Mac`] if that is no MAC address, [`Error::MacOfNobody`] if no interface can have it.
 pub fn mac<'a>(places: impl IntoIterator<Item = &'a str>) -> Result<Option<MacAddr>, Error> {
     let Some(text) = places.into_iter().find(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    text.parse().map(Some).map_err(|source| Error::Mac {
+    let mac: MacAddr = text.parse().map_err(|source| Error::Mac {
         text: text.to_owned(),
         source,
-    })
+    })?;
+    if mac.is_of_a_station() {
+        Ok(Some(mac))
+    } else {
+        Err(Error::MacOfNobody(mac))
+    }
 }
 
 /// `MAC` of `CNI_ARGS`; empty if it is not there.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use cni_types::code;
 use cni_types::nearest::did_you_mean;
 use ipnetwork::IpNetwork;
-use netlink::Errno;
+use netlink::{Errno, MacAddr};
 use skel::{DelegateError, PluginError};
 
 /// What can go wrong with an interface, whatever plugin makes it.
@@ -28,6 +28,35 @@ pub enum Error {
     /// `mtu` is too small for any packet.
     #[error("invalid mtu {0}: an interface needs at least 68 bytes")]
     Mtu(i64),
+    /// `mtu` is larger than a link's can be.
+    #[error("invalid mtu {0}: it must be between 68 and 2147483647 bytes")]
+    MtuBeyond(i64),
+    /// A number of a route that the kernel cannot hold.
+    #[error("invalid {key} {number} of the route to {dst}: it must be between 0 and {max}")]
+    RouteNumber {
+        /// The destination.
+        dst: IpNetwork,
+        /// The key of the route.
+        key: &'static str,
+        /// Its value.
+        number: i64,
+        /// The largest that it can be.
+        max: u32,
+    },
+    /// An address that no interface can have.
+    #[error("invalid address {0}: no interface can have it")]
+    AddressOfNobody(IpNetwork),
+    /// The same address twice.
+    #[error("IPAM gave the address {0} twice")]
+    AddressTwice(IpNetwork),
+    /// A gateway of another family than its address.
+    #[error("the gateway {gateway} of {address} is not of the same IP family")]
+    GatewayOfAddress {
+        /// The address.
+        address: IpNetwork,
+        /// The gateway that IPAM gave with it.
+        gateway: IpAddr,
+    },
     /// The configured MTU rules IPv6 out.
     #[error("mtu {mtu} is too small for the address {address}: IPv6 needs at least 1280 bytes")]
     MtuTooSmall {
@@ -44,9 +73,15 @@ pub enum Error {
         /// What is wrong with it.
         source: netlink::Error,
     },
+    /// A MAC address that no interface can have.
+    #[error("invalid MAC address {0}: it is zero, or that of a group")]
+    MacOfNobody(MacAddr),
     /// `ipMasqBackend` names none.
     #[error("unknown ipmasq backend {0:?}")]
     MasqueradeBackend(String),
+    /// There is no other subnet for which to masquerade.
+    #[error("cannot masquerade {0}: its subnet is every address there is")]
+    MasqueradeOfAll(IpNetwork),
     /// The link to sit on is not there.
     #[error("master interface {0:?} not found")]
     NoMaster(String),
@@ -105,10 +140,17 @@ impl PluginError for Error {
     fn code(&self) -> u32 {
         match self {
             Self::GatewayFamily { .. }
+            | Self::GatewayOfAddress { .. }
+            | Self::RouteNumber { .. }
+            | Self::AddressOfNobody(_)
+            | Self::AddressTwice(_)
+            | Self::MacOfNobody(_)
             | Self::Mtu(_)
+            | Self::MtuBeyond(_)
             | Self::MtuTooSmall { .. }
             | Self::Mac { .. }
             | Self::MasqueradeBackend(_)
+            | Self::MasqueradeOfAll(_)
             | Self::MtuOfMaster { .. }
             | Self::Netfilter(netfilter::Error::Invalid { .. }) => code::INVALID_NETWORK_CONFIG,
             Self::Netlink(netlink::Error::NetnsGone { .. } | netlink::Error::NotNetns { .. }) => {
@@ -152,7 +194,20 @@ impl PluginError for Error {
             Self::GatewayFamily { .. } => {
                 "give the route a \"gw\" of its own family, or none for the network's gateway".to_owned()
             }
-            Self::Mtu(_) | Self::MtuTooSmall { .. } => {
+            Self::RouteNumber { key, .. } => {
+                format!("correct {key:?} of that route, or leave it out")
+            }
+            Self::AddressOfNobody(_) | Self::AddressTwice(_) => {
+                "correct the addresses in the \"ipam\" part of the configuration".to_owned()
+            }
+            Self::MasqueradeOfAll(_) => {
+                "give the address the prefix length of its subnet, or leave \"ipMasq\" out".to_owned()
+            }
+            Self::GatewayOfAddress { .. } => {
+                "give the address a gateway of its own family, or none".to_owned()
+            }
+            Self::MacOfNobody(_) => "give the address of a single station, as 02:00:00:00:00:01".to_owned(),
+            Self::Mtu(_) | Self::MtuBeyond(_) | Self::MtuTooSmall { .. } => {
                 "correct the key \"mtu\", or leave it out for the kernel's value".to_owned()
             }
             Self::MtuOfMaster { .. } => {

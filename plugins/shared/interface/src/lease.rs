@@ -37,11 +37,11 @@ pub fn open_for_ipam(container: &Handle, link: &impl LinkRef) -> Result<(), Erro
     Ok(())
 }
 
-/// Asks IPAM for addresses; they are released again if the ADD fails. A result without an address, or with a route
+/// Asks IPAM for addresses; they are released again if the ADD fails. A result without an address, or with something
 /// that the kernel cannot take, is an error.
 ///
 /// # Errors
-/// IPAM's own, passed through; [`Error::NoAddress`]; [`Error::GatewayFamily`].
+/// IPAM's own, passed through; [`Error::NoAddress`]; those of [`addressing::require_possible`].
 pub fn lease<W: 'static>(
     transaction: &mut Transaction<W>,
     ipam: &Delegate,
@@ -57,7 +57,7 @@ pub fn lease<W: 'static>(
     if given.ips.is_empty() {
         return Err(Error::NoAddress);
     }
-    addressing::require_gateways(&given)?;
+    addressing::require_possible(&given)?;
     Ok(CniResult {
         interfaces: Vec::new(),
         ..given

@@ -34,7 +34,7 @@ pub fn intents(result: &CniResult) -> Vec<Intent> {
 /// Masquerades what leaves the container for another subnet.
 ///
 /// # Errors
-/// When there is no usable backend, or it refuses.
+/// When there is no usable backend, or it refuses; [`Error::MasqueradeOfAll`].
 pub fn apply<X: 'static>(
     transaction: &mut Transaction<World<X>>,
     asked: Option<Backend>,
@@ -44,6 +44,9 @@ pub fn apply<X: 'static>(
     let intents = intents(result);
     if intents.is_empty() {
         return Ok(());
+    }
+    if let Some(ip) = result.ips.iter().find(|ip| ip.address.prefix() == 0) {
+        return Err(Error::MasqueradeOfAll(ip.address));
     }
     let filter = transaction.filter()?;
     let backend = filter.choose(asked, Kinds::MASQUERADE)?;

@@ -46,6 +46,13 @@ impl MacAddr {
         Ipv6Addr::from_bits((0xfe80 << 112) | u128::from(u64::from_be_bytes(id)))
     }
 
+    /// Whether an interface can have it: it is neither zero nor that of a group of stations (the lowest bit of the first byte).
+    #[must_use]
+    pub const fn is_of_a_station(self) -> bool {
+        let [first, ..] = self.0;
+        first & 1 == 0 && !matches!(self.0, [0, 0, 0, 0, 0, 0])
+    }
+
     /// The six bytes.
     #[must_use]
     pub const fn octets(self) -> [u8; 6] {

@@ -181,7 +181,8 @@ pub(crate) fn refuse_if_stranded(path: &Path) -> Result<()> {
 
 fn failed(what: &'static str, path: &Path, errno: Errno) -> Error {
     match errno {
-        Errno::ENOENT => Error::NetnsGone {
+        // Nothing can be at a path that leads through a file, in a circle, or beyond what the system takes for one.
+        Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG => Error::NetnsGone {
             path: path.to_owned(),
         },
         _ => Error::Netns {

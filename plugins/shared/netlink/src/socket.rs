@@ -19,6 +19,9 @@ use crate::trace;
 /// As much as the kernel puts into one datagram of a dump.
 const ANSWER_SIZE: usize = 32 * 1024;
 
+/// How many requests are sent at once: the answers to all of them have to find room in the socket's receive buffer.
+const TOGETHER: usize = 64;
+
 /// How often a listing that changed while it was read is read again.
 const DUMP_TRIES: u32 = 20;
 
@@ -131,8 +134,16 @@ impl Socket {
         }
     }
 
-    /// Sends all requests in one datagram. The kernel carries them out in order and goes on after a failure.
+    /// Sends all requests, many in one datagram. The kernel carries them out in order and goes on after a failure.
     pub(crate) fn exchange_all(&self, requests: &[Request]) -> Result<Vec<Result<()>>> {
+        let mut verdicts = Vec::with_capacity(requests.len());
+        for some in requests.chunks(TOGETHER) {
+            verdicts.extend(self.exchange_together(some)?);
+        }
+        Ok(verdicts)
+    }
+
+    fn exchange_together(&self, requests: &[Request]) -> Result<Vec<Result<()>>> {
         let Some(first) = requests.first() else {
             return Ok(Vec::new());
         };

@@ -69,7 +69,7 @@ fn obtain<S: Single>(
 ) -> Result<CniResult, S::Error> {
     let found = match (S::given(request), &request.ipam) {
         (Some(given), _) => {
-            addressing::require_gateways(&given)?;
+            addressing::require_possible(&given)?;
             given
         }
         (None, Some(ipam)) => {
