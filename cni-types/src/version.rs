@@ -331,5 +331,10 @@ mod tests {
             text("1.1.0", &[SpecVersion::V1_0_0]),
             "plugin version does not allow GC"
         );
+        let refused = accept_for(LaterCommand::Gc, "1.0.0", &[SpecVersion::V1_1_0]).unwrap_err();
+        assert_eq!(
+            refused.details,
+            "GC came with version 1.1.0; the versions of this plugin are 1.1.0"
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::archive::{Entry, gzip, tgz};
 use crate::command;
 use crate::dist::{Job, Parts};
 use crate::error::{Doing, Error};
-use crate::sbom::date;
+use skel::date::date;
 
 /// The package's name.
 pub const NAME: &str = "ferrule-cni-plugins";

@@ -5,8 +5,8 @@ mod roff;
 use crate::command;
 use crate::dist::Job;
 use crate::error::Error;
-use crate::sbom::date;
 use crate::workspace::Workspace;
+use skel::date::date;
 
 /// A page for `cnitool`, and one for each plugin: `cnitool.8`, `cni-bridge.7`.
 pub fn pages(job: &Job, workspace: &Workspace) -> Result<Vec<(String, Vec<u8>)>, Error> {

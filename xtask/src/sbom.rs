@@ -78,32 +78,8 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
 }
 
 /// Seconds since 1970 as ISO 8601 in UTC.
-pub fn timestamp(epoch: u64) -> String {
-    let (year, month, day) = date(epoch / 86400);
-    let (hours, minutes, seconds) = (epoch / 3600 % 24, epoch / 60 % 60, epoch % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
-}
-
-/// Year, month and day of a day since 1970.
-pub fn date(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    (year, month, days + 1)
+fn timestamp(epoch: u64) -> String {
+    format!("{}Z", skel::date::date_and_time(epoch))
 }
 
 #[cfg(test)]

@@ -44,9 +44,26 @@ impl Attached {
         }
         config
     }
+
+    /// The prevResult of the configuration, null without one.
+    pub fn previous(&self) -> Value {
+        self.config.get("prevResult").cloned().unwrap_or_default()
+    }
 }
 
 impl Trial<'_> {
+    /// What a chained plugin gets; without any if it is another kind, or the version knows no prevResult.
+    pub fn attach_chained(&self) -> Verdict<Attached> {
+        if self.subject.profile().role != Role::Chained {
+            return skip("no chained plugin");
+        }
+        let attached = self.attach()?;
+        if attached.previous().is_null() {
+            return skip("no prevResult");
+        }
+        Ok(attached)
+    }
+
     /// A container that is ready for an ADD, with IPv4 addresses.
     pub(super) fn attach(&self) -> Verdict<Attached> {
         self.attach_with(Families::V4)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::judge::attach::{Attached, good, refused};
+use crate::judge::attach::{good, refused};
 use crate::judge::check::{Check, Versions, reference, spec};
 use crate::judge::place::{merge, push};
 use crate::judge::profile::Role;
@@ -79,21 +79,6 @@ pub const CHECKS: &[Check] = &[
     },
 ];
 
-fn chained(trial: &Trial<'_>) -> Verdict<Attached> {
-    if trial.subject.profile().role != Role::Chained {
-        return skip("no chained plugin");
-    }
-    trial.attach()
-}
-
-fn previous(attached: &Attached) -> Value {
-    attached
-        .config
-        .get("prevResult")
-        .cloned()
-        .unwrap_or_default()
-}
-
 fn before_foreign(trial: &Trial<'_>) -> Verdict {
     if trial.subject.profile().role == Role::Ipam {
         return skip("an IPAM plugin is in no list");
@@ -132,8 +117,8 @@ fn before_foreign(trial: &Trial<'_>) -> Verdict {
 }
 
 fn foreign_interfaces(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
-    let mut before = previous(&attached);
+    let mut attached = trial.attach_chained()?;
+    let mut before = attached.previous();
     push(&mut before, "interfaces", json!({"name": "foreign0"}));
     push(
         &mut before,
@@ -154,8 +139,8 @@ fn foreign_interfaces(trial: &Trial<'_>) -> Verdict {
 }
 
 fn without_index(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
-    let mut before = previous(&attached);
+    let mut attached = trial.attach_chained()?;
+    let mut before = attached.previous();
     if let Some(Value::Object(ip)) = before.pointer_mut("/ips/0") {
         ip.shift_remove("interface");
     }
@@ -182,8 +167,8 @@ fn relative(trial: &Trial<'_>) -> Verdict {
     if !trial.subject.versions()?.iter().any(|one| one == other) {
         return skip(format!("it does not support {other}"));
     }
-    let mut attached = chained(trial)?;
-    let mut before = previous(&attached);
+    let mut attached = trial.attach_chained()?;
+    let mut before = attached.previous();
     merge(&mut before, &json!({"cniVersion": other}));
     merge(&mut attached.config, &json!({"prevResult": before}));
     let result = trial.add(&mut attached)?;
@@ -202,7 +187,7 @@ fn relative(trial: &Trial<'_>) -> Verdict {
 }
 
 fn other_form(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
+    let mut attached = trial.attach_chained()?;
     let early = json!({"cniVersion": "0.2.0", "ip4": {"ip": attached.addresses.v4, "gateway": attached.addresses.gateway_v4}, "dns": {}});
     merge(&mut attached.config, &json!({"prevResult": early}));
     let answer = trial.try_to("ADD", &attached)?;
@@ -220,7 +205,7 @@ fn other_form(trial: &Trial<'_>) -> Verdict {
 }
 
 fn capabilities(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
+    let mut attached = trial.attach_chained()?;
     merge(
         &mut attached.config,
         &json!({"capabilities": {"com.example": true, "aliases": true}}),
@@ -268,13 +253,13 @@ fn after_loopback(trial: &Trial<'_>) -> Verdict {
 }
 
 fn needs_predecessor(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
+    let mut attached = trial.attach_chained()?;
     attached.config = crate::judge::place::without(&attached.config, "prevResult");
     refused("ADD without prevResult", &trial.try_to("ADD", &attached)?).map(drop)
 }
 
 fn del_without(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
+    let mut attached = trial.attach_chained()?;
     attached.config = crate::judge::place::without(&attached.config, "prevResult");
     trial.must("DEL", &attached)
 }

@@ -10,6 +10,7 @@ use crate::judge::profile::Role;
 use crate::judge::standin::{Called, IPAM};
 use crate::judge::trial::Trial;
 use crate::judge::verdict::{Verdict, ensure, fault, skip};
+use crate::snapshot::Snapshot;
 
 const DELEGATE: &str = "4 \"Delegated plugin execution\"";
 
@@ -334,7 +335,12 @@ fn broken(trial: &Trial<'_>, printed: &str, code: u8, leavings: bool) -> Verdict
     if !leavings {
         return Ok(());
     }
-    ensure(!trial.interface_is_there(&attached)?, || {
+    undone(trial, &before, &attached)
+}
+
+/// What has to be so after an ADD that failed when IPAM had answered.
+fn undone(trial: &Trial<'_>, before: &Snapshot, attached: &Attached) -> Verdict {
+    ensure(!trial.interface_is_there(attached)?, || {
         format!("{} stayed in the container", attached.ifname)
     })?;
     ensure(
@@ -344,7 +350,7 @@ fn broken(trial: &Trial<'_>, printed: &str, code: u8, leavings: bool) -> Verdict
             .is_empty(),
         || "the IPAM plugin was not called with DEL".to_owned(),
     )?;
-    super::lifecycle::nothing_left(trial, &before, &attached)
+    super::lifecycle::nothing_left(trial, before, attached)
 }
 
 fn releases(trial: &Trial<'_>) -> Verdict {
@@ -364,17 +370,7 @@ fn releases(trial: &Trial<'_>) -> Verdict {
         "ADD with an address that the kernel refuses",
         &trial.try_to("ADD", &attached)?,
     )?;
-    ensure(
-        !trial
-            .standins()?
-            .calls(&attached.id, &attached.ifname, "DEL")?
-            .is_empty(),
-        || "the IPAM plugin was not called with DEL".to_owned(),
-    )?;
-    ensure(!trial.interface_is_there(&attached)?, || {
-        format!("{} stayed in the container", attached.ifname)
-    })?;
-    super::lifecycle::nothing_left(trial, &before, &attached)
+    undone(trial, &before, &attached)
 }
 
 fn late_del(trial: &Trial<'_>, unset: bool) -> Verdict {

@@ -6,6 +6,7 @@
 //! an error becomes a CNI error object ([`PluginError`]). [`serve`] is the same without a process around
 //! it, for tests.
 
+pub mod date;
 mod delegate;
 mod dispatch;
 mod env;

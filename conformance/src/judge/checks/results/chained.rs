@@ -2,12 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::judge::attach::Attached;
 use crate::judge::check::{Check, Versions, reference, spec};
 use crate::judge::place::{merge, push};
-use crate::judge::profile::Role;
 use crate::judge::trial::Trial;
-use crate::judge::verdict::{Verdict, ensure, skip};
+use crate::judge::verdict::{Verdict, ensure};
 
 const PASS: &str = "2 \"ADD\": a plugin that is given prevResult must handle it, passing it through or modifying it";
 
@@ -57,26 +55,9 @@ pub const CHECKS: &[Check] = &[
     },
 ];
 
-fn chained(trial: &Trial<'_>) -> Verdict<Attached> {
-    let attached = trial.attach()?;
-    if attached.config.get("prevResult").is_none() || trial.subject.profile().role != Role::Chained
-    {
-        return skip("no chained plugin");
-    }
-    Ok(attached)
-}
-
-fn previous(attached: &Attached) -> Value {
-    attached
-        .config
-        .get("prevResult")
-        .cloned()
-        .unwrap_or_default()
-}
-
 fn passes(trial: &Trial<'_>, key: &str) -> Verdict {
-    let mut attached = chained(trial)?;
-    let before = previous(&attached);
+    let mut attached = trial.attach_chained()?;
+    let before = attached.previous();
     let result = trial.add(&mut attached)?;
     ensure(result.get(key) == before.get(key), || {
         format!(
@@ -89,8 +70,8 @@ fn passes(trial: &Trial<'_>, key: &str) -> Verdict {
 
 /// Which interface an address is of may change: a plugin may have put another one in its place.
 fn passes_addresses(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
-    let before = previous(&attached);
+    let mut attached = trial.attach_chained()?;
+    let before = attached.previous();
     let result = trial.add(&mut attached)?;
     same_addresses(&before, &result)
 }
@@ -108,8 +89,8 @@ fn same_addresses(before: &Value, result: &Value) -> Verdict {
 }
 
 fn passes_interfaces(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
-    let before = crate::facts::interfaces(&previous(&attached));
+    let mut attached = trial.attach_chained()?;
+    let before = crate::facts::interfaces(&attached.previous());
     let result = trial.add(&mut attached)?;
     let after = crate::facts::interfaces(&result);
     let same = after
@@ -122,8 +103,8 @@ fn passes_interfaces(trial: &Trial<'_>) -> Verdict {
 }
 
 fn new_fields(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
-    let mut before = previous(&attached);
+    let mut attached = trial.attach_chained()?;
+    let mut before = attached.previous();
     if let Some(interface) = before.pointer_mut("/interfaces/0") {
         merge(
             interface,
@@ -152,8 +133,8 @@ fn new_fields(trial: &Trial<'_>) -> Verdict {
 }
 
 fn without_version(trial: &Trial<'_>) -> Verdict {
-    let mut attached = chained(trial)?;
-    let before = crate::judge::place::without(&previous(&attached), "cniVersion");
+    let mut attached = trial.attach_chained()?;
+    let before = crate::judge::place::without(&attached.previous(), "cniVersion");
     merge(&mut attached.config, &json!({"prevResult": before}));
     let result = trial.add(&mut attached)?;
     same_addresses(&before, &result)
