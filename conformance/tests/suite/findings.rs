@@ -1,9 +1,11 @@
 //! Faults that were found by attacking the plugins, each of which must stay mended.
 
-use conformance::chain::Attachment;
+use conformance::chain::{Attachment, Network};
+use conformance::facts::interfaces;
+use conformance::snapshot::Leavings;
 use serde_json::{Value, json};
 
-use super::support::{fine, hide_tools, iptables, refused, sandboxed, tool};
+use super::support::{fine, hide_tools, ip, iptables, network, nft, refused, sandboxed, tool};
 
 fn bridge(extra: Value) -> Value {
     let mut config = json!({"cniVersion": "1.1.0", "name": "net", "type": "bridge", "bridge": "br0",
@@ -128,4 +130,52 @@ sandboxed! {
         }
         assert!(started.elapsed().as_secs() < 20);
     }
+
+    fn an_emptied_set_of_records_is_noticed_and_del_removes_all_the_same(lab) {
+        let list = published(json!({}));
+        let netns = lab.container("c1");
+        let mut attachment = Attachment::new("container-1", netns.path())
+            .capability("portMappings", json!([{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]));
+        let fresh = lab.snapshot();
+        for with_result in [true, false] {
+            let before = attachment.clone();
+            lab.add(&list, &mut attachment);
+            lab.check(&list, &attachment);
+            nft("flush set inet ferrule owners");
+            lab.ours.check(&list, &attachment).expect_err("the records are lost");
+            lab.del(&list, if with_result { &attachment } else { &before });
+            let left = fresh.diff(&lab.snapshot()).beyond(&Leavings { bridge: "br0", owners: &["container-1".into()] });
+            assert!(left.is_empty(), "{left:#?}");
+            attachment = before;
+        }
+    }
+
+    fn hairpin_mode_that_somebody_switches_off_is_noticed_and_mended(lab) {
+        let list = published(json!({}));
+        let netns = lab.container("c1");
+        let mut attachment = Attachment::new("container-1", netns.path())
+            .capability("portMappings", json!([{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]));
+        let result = lab.add(&list, &mut attachment);
+        let port = interfaces(&result).into_iter().nth(1).unwrap().name;
+        let hairpin = |on: bool| lab.rtnl().link(&port).unwrap().facts.port_has(&format!("HairpinMode({on})"));
+        assert!(hairpin(true));
+        ip(lab.host.netns(), &format!("link set dev {port} type bridge_slave hairpin off"));
+        assert!(hairpin(false));
+        let error = lab.ours.check(&list, &attachment).expect_err("the container does not reach itself").to_string();
+        assert!(error.contains("hairpin mode") && error.contains(&port), "{error}");
+        let mut portmap = list.plugins[1].clone();
+        for (key, value) in [("cniVersion", json!("1.1.0")), ("name", json!("net")), ("prevResult", result.clone()),
+            ("runtimeConfig", json!({"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]}))] {
+            portmap[key] = value;
+        }
+        fine(&lab.one("REAPPLY", &portmap, &attachment));
+        assert!(hairpin(true));
+        lab.check(&list, &attachment);
+        lab.del(&list, &attachment);
+    }
+}
+
+fn published(extra: Value) -> Network {
+    network(&json!({"cniVersion": "1.1.0", "name": "net", "plugins": [
+        bridge(extra), {"type": "portmap", "capabilities": {"portMappings": true}}]}))
 }

@@ -54,6 +54,7 @@ fn remove_rules(request: &DelRequest<Config>, owner: &Owner) -> Result<Netfilter
     let leased = request.prev_result.iter().flat_map(|result| &result.ips);
     let hints = Hints {
         addresses: leased.map(|ip| ip.address.ip()).collect(),
+        search: request.prev_result.is_none(),
         ..Hints::default()
     };
     let mut filter = Netfilter::open()?;

@@ -62,7 +62,10 @@ impl Plugin for Firewall {
     fn del(request: &DelRequest<Config>) -> Result<(), Error> {
         let owner = owner(request);
         let result = request.prev_result.clone().unwrap_or_default();
-        let hints = hints(&request.config, &result);
+        let hints = Hints {
+            search: request.prev_result.is_none(),
+            ..hints(&request.config, &result)
+        };
         let mut filter = open()?;
         filter.remove(&owner, KINDS, &hints)?;
         skel::log::info(format_args!("what admitted {owner} is removed"));

@@ -57,6 +57,9 @@ pub enum Error {
     /// CHECK: loopback access was promised.
     #[error("{0} does not forward from 127.0.0.0/8 any more (route_localnet is 0)")]
     RouteLocalnet(String),
+    /// CHECK: a container that reaches itself by its published port was promised.
+    #[error("hairpin mode of {0} is off")]
+    Hairpin(String),
     /// STATUS: an ADD would fail.
     #[error("portmap cannot work with the {backend} backend: {source}")]
     NotReady {
@@ -98,7 +101,9 @@ impl PluginError for Error {
             Self::Netfilter(netfilter::Error::Unavailable { .. }) => code::PLUGIN_NOT_AVAILABLE,
             Self::Netfilter(netfilter::Error::Busy { .. }) => code::TRY_AGAIN_LATER,
             Self::NotReady { .. } => code::PLUGIN_NOT_AVAILABLE,
-            Self::Netfilter(_) | Self::Netlink(_) | Self::RouteLocalnet(_) => code::INTERNAL,
+            Self::Netfilter(_) | Self::Netlink(_) | Self::RouteLocalnet(_) | Self::Hairpin(_) => {
+                code::INTERNAL
+            }
         }
     }
 
@@ -130,6 +135,9 @@ impl PluginError for Error {
             }
             Self::Netfilter(source) | Self::NotReady { source, .. } => source.next_step(),
             Self::Netlink(error) => error.next_step(),
+            Self::Hairpin(port) => format!(
+                "cnitool reapply switches it on again, and so does bridge link set dev {port} hairpin on"
+            ),
             Self::RouteLocalnet(interface) => format!(
                 "cnitool reapply switches it on again, and so does sysctl -w net.ipv4.conf.{interface}.route_localnet=1"
             ),

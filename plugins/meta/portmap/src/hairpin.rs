@@ -21,13 +21,7 @@ pub fn allow(
     result: &CniResult,
 ) -> Result<(), Error> {
     let host = Handle::host()?;
-    for interface in result.interfaces.iter().filter(|i| i.sandbox.is_empty()) {
-        let Some(link) = host.find_link(&interface.name)? else {
-            continue;
-        };
-        if !wants_hairpin(&link, owner) {
-            continue;
-        }
+    for link in lacking(&host, owner, result)? {
         host.change_link(&link, &LinkChange::new().hairpin(true))?;
         transaction.on_failure(
             format!("switch hairpin mode of {} off", link.name),
@@ -35,6 +29,33 @@ pub fn allow(
         );
     }
     Ok(())
+}
+
+/// Switches it on where somebody has switched it off since.
+pub fn mend(owner: &Owner, result: &CniResult) -> Result<(), Error> {
+    let host = Handle::host()?;
+    for link in lacking(&host, owner, result)? {
+        host.change_link(&link, &LinkChange::new().hairpin(true))?;
+    }
+    Ok(())
+}
+
+/// CHECK: it is as [`allow`] left it.
+pub fn check(owner: &Owner, result: &CniResult) -> Result<(), Error> {
+    match lacking(&Handle::host()?, owner, result)?.first() {
+        None => Ok(()),
+        Some(link) => Err(Error::Hairpin(link.name.clone())),
+    }
+}
+
+/// The ports of this attachment whose hairpin mode is off and should be on.
+fn lacking(host: &Handle, owner: &Owner, result: &CniResult) -> Result<Vec<Link>, Error> {
+    let mut found = Vec::new();
+    for interface in result.interfaces.iter().filter(|i| i.sandbox.is_empty()) {
+        let link = host.find_link(&interface.name)?;
+        found.extend(link.filter(|link| wants_hairpin(link, owner)));
+    }
+    Ok(found)
 }
 
 fn wants_hairpin(link: &Link, owner: &Owner) -> bool {

@@ -109,7 +109,8 @@ impl Plugin for Portmap {
         skel::log::info(format_args!(
             "the ports of {owner} are published as they were"
         ));
-        localhost::check(&localhost::targets(&intents))
+        localhost::check(&localhost::targets(&intents))?;
+        hairpin::check(&owner, result)
     }
 
     fn reapply(request: &Request<Config>) -> Result<(), Error> {
@@ -123,8 +124,10 @@ impl Plugin for Portmap {
         }
         let mut filter = Netfilter::open()?;
         let backend = filter.choose(requested, Kinds::PUBLISH)?;
-        filter.apply(backend, &owner(request), &intents, &apply_options())?;
+        let owner = owner(request);
+        filter.apply(backend, &owner, &intents, &apply_options())?;
         localhost::open(&mut filter, &localhost::targets(&intents))?;
+        hairpin::mend(&owner, result)?;
         log_warnings(&mut filter);
         Ok(())
     }

@@ -83,6 +83,8 @@ pub struct Hints {
     pub ports: Vec<PublishedPort>,
     /// The zone its addresses were put into (firewalld).
     pub zone: Option<String>,
+    /// Nothing of this is known, so whole sets are searched for what names the owner and has no record.
+    pub search: bool,
 }
 
 /// The packet filter of one network namespace.

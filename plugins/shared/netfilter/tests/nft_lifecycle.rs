@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use common::*;
 use netfilter::{
     ApplyOptions, Backend, Error, Hints, Intent, Kinds, MarkStyle, Netfilter, Owner, Policy,
-    Protocol, Snat,
+    Protocol, PublishedPort, Snat,
 };
 
 fn netfilter() -> Netfilter {
@@ -378,6 +378,38 @@ fn collecting_frees_exactly_what_is_not_listed() {
             !left.contains("net: net1") && left.contains("net: net2"),
             "{left}"
         );
+    });
+}
+
+#[test]
+fn a_lost_record_is_noticed_mended_and_done_without() {
+    isolated("a_lost_record_is_noticed_mended_and_done_without", || {
+        let (one, two) = (owner("one"), owner("two"));
+        let intents = everything(2);
+        apply(&two, &everything(3)).unwrap();
+        let without_one = ruleset();
+        apply(&one, &intents).unwrap();
+        let lose = || {
+            run("nft flush set inet ferrule owners");
+            apply(&two, &everything(3)).unwrap();
+        };
+        lose();
+        let found = verify(&one, &intents);
+        assert!(matches!(found, Err(Error::Missing { .. })), "{found:?}");
+        apply(&one, &intents).unwrap();
+        verify(&one, &intents).unwrap();
+        lose();
+        let hints = Hints {
+            addresses: vec!["10.77.0.2".parse().unwrap(), "fd00:77::2".parse().unwrap()],
+            ports: vec![PublishedPort {
+                host_ip: None,
+                host_port: 8002,
+                protocol: Protocol::Tcp,
+            }],
+            ..Hints::default()
+        };
+        netfilter().remove(&one, Kinds::ALL, &hints).unwrap();
+        assert_eq!(ruleset(), without_one);
     });
 }
 

@@ -36,7 +36,7 @@ pub(super) fn collect(
             .iter()
             .map(|kind| Place::from_hash(&hash, kind))
             .collect();
-        remove::remove_records(socket, &places, &what)?;
+        remove::remove_records(socket, &places, None, &what)?;
     }
     remove_orphans(socket, kinds, is_stale, &what)?;
     remove::sweep(socket);

@@ -58,12 +58,12 @@ impl Carrier for Nftables {
         context: &mut Context<'_>,
         owner: &Owner,
         kinds: Kinds,
-        _: &Hints,
+        hints: &Hints,
     ) -> Result<()> {
         if !status::is_present(context.socket)? {
             return Ok(());
         }
-        let own = remove::remove(context.socket, owner, kinds);
+        let own = remove::remove(context.socket, owner, kinds, hints);
         let theirs = reference::remove(context.socket, owner, kinds);
         Error::join([own, theirs].into_iter().filter_map(Result::err).collect())
     }

@@ -6,35 +6,56 @@ use super::attempt::Attempt;
 use super::entry::{Key, Slot};
 use super::layout;
 use super::record::{Place, Record};
+use super::search;
 use super::sets::{SetId, TABLE};
 use crate::error::Result;
 use crate::intent::Kinds;
+use crate::netfilter::Hints;
 use crate::nfnl::{Batch, Family, Socket};
-use crate::owner::Owner;
+use crate::owner::{Holder, Owner};
 
 /// A removal must go through if it can at all; it waits for nothing but other writers.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Removes what the owner has of these kinds, and chains nobody uses any more.
-pub(super) fn remove(socket: &mut Socket, owner: &Owner, kinds: Kinds) -> Result<()> {
+pub(super) fn remove(
+    socket: &mut Socket,
+    owner: &Owner,
+    kinds: Kinds,
+    hints: &Hints,
+) -> Result<()> {
     let places: Vec<_> = kinds.iter().map(|kind| Place::of(owner, kind)).collect();
     remove_records(
         socket,
         &places,
+        Some(hints),
         &format!("remove the {kinds} rules of {owner}"),
     )
 }
 
-/// Removes these records and all they refer to.
-pub(super) fn remove_records(socket: &mut Socket, places: &[Place], what: &str) -> Result<()> {
-    if load(socket, places)?.0.is_empty() {
+/// Removes these records and all they refer to. With hints, what a lost record must have said is looked for.
+pub(super) fn remove_records(
+    socket: &mut Socket,
+    places: &[Place],
+    hints: Option<&Hints>,
+    what: &str,
+) -> Result<()> {
+    let found = load(socket, places)?;
+    // Searched once, and not in the loop: it takes longer than a ruleset that others keep changing stays the same.
+    let lost = match hints {
+        Some(hints) => search_lost(socket, places, hints, found.0.is_empty())?,
+        None => Record::default(),
+    };
+    if found.0.is_empty() && lost.slots.is_empty() {
         sweep(socket);
         return Ok(());
     }
     let mut attempt = Attempt::in_turn(TIMEOUT);
     loop {
         let mut batch = Batch::at_generation(socket.generation()?);
-        let (slots, chains) = load(socket, places)?;
+        let (mut slots, mut chains) = load(socket, places)?;
+        slots.extend(lost.slots.iter().cloned());
+        chains.extend(lost.chains.iter().cloned());
         let deletions = attempt.delete(&mut batch, &slots);
         match socket.commit(batch) {
             Ok(()) => {
@@ -56,6 +77,48 @@ fn load(socket: &mut Socket, places: &[Place]) -> Result<(Vec<Slot>, Vec<String>
         }
     }
     Ok((slots, chains))
+}
+
+/// What records must have said that somebody deleted (`nft flush set`), without those that are there. With `bare` none of them is.
+fn search_lost(socket: &mut Socket, places: &[Place], hints: &Hints, bare: bool) -> Result<Record> {
+    let mut lost = Record::default();
+    for place in places {
+        if !may_be_lost(socket, place, hints, bare)? || Record::load(socket, place)?.is_some() {
+            continue;
+        }
+        let (record, _) = search::reconstruct(socket, place)?;
+        lost.slots.extend(record.slots);
+        lost.chains.extend(record.chains);
+    }
+    Ok(lost)
+}
+
+/// Whether it is worth it to search whole sets for want of a record. Most owners never had one of every kind.
+fn may_be_lost(socket: &mut Socket, place: &Place, hints: &Hints, bare: bool) -> Result<bool> {
+    if hints.search {
+        return Ok(true);
+    }
+    let (v4, v6) = match place.kind() {
+        Kinds::MASQUERADE => ([SetId::Masquerade4; 2], [SetId::Masquerade6; 2]),
+        Kinds::ADMIT => (
+            [SetId::Admit4, SetId::Known4],
+            [SetId::Admit6, SetId::Known6],
+        ),
+        Kinds::PUBLISH => return Ok(bare && !hints.ports.is_empty()),
+        // Few have these, so the sets are small.
+        _ => return Ok(bare && !hints.addresses.is_empty()),
+    };
+    for address in &hints.addresses {
+        for set in if address.is_ipv4() { v4 } else { v6 } {
+            let key = Key::address(*address).0;
+            let element = socket.element(set.family(), TABLE, set.name(), &key)?;
+            let holder = element.and_then(|element| Holder::parse(&element.comment()?));
+            if holder.is_some_and(|holder| place.is_of(&holder)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Deletes chains that nobody uses. A removal deletes its elements first and then looks for chains that have become

@@ -5,6 +5,7 @@ use super::claims;
 use super::entry::Entry;
 use super::layout;
 use super::plan::Plan;
+use super::record::Place;
 use super::sets::TABLE;
 use crate::error::{Error, Result};
 use crate::intent::Intent;
@@ -30,6 +31,16 @@ pub(super) fn verify(socket: &mut Socket, owner: &Owner, intents: &[Intent]) -> 
             continue;
         }
         found?;
+    }
+    for part in &plan.parts {
+        let record = Place::of(owner, part.kind).slot(0);
+        let set = record.set;
+        if socket
+            .element(set.family(), TABLE, set.name(), &record.key)?
+            .is_none()
+        {
+            return Err(missing(record.to_string()));
+        }
     }
     Ok(())
 }
