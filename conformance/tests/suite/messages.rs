@@ -8,11 +8,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use conformance::chain::Attachment;
-use conformance::net::Netns;
+use conformance::net::{Netns, Rtnl};
 use conformance::plugin::PluginError;
 use serde_json::{Value, json};
 
-use super::support::{Lab, OURS, sandboxed, with_previous};
+use super::support::{Lab, OURS, fine, nft, sandboxed, with_previous};
 
 /// Set to write the table instead of comparing with it.
 const WRITE: &str = "CNI_WRITE_MESSAGES";
@@ -248,8 +248,8 @@ fn environments(lab: &Lab, netns: &std::path::Path) -> Vec<(Situation, PluginErr
     vec![
         call(
             "no network namespace at that path",
-            "/run/netns/gone",
-            Attachment::new("c1", "/run/netns/gone".as_ref()),
+            "/run/netns/nowhere",
+            Attachment::new("c1", "/run/netns/nowhere".as_ref()),
         ),
         call(
             "a file that is no network namespace",
@@ -277,6 +277,110 @@ fn environments(lab: &Lab, netns: &std::path::Path) -> Vec<(Situation, PluginErr
             Attachment::new("c1", netns).ifname("eth9"),
         ),
     ]
+}
+
+/// Calls that are none of the protocol's.
+fn malformed(lab: &Lab, attachment: &Attachment) -> Vec<(Situation, PluginError)> {
+    let config = json!({"cniVersion": "1.1.0", "name": "net", "type": "bridge"}).to_string();
+    let call = |verb, what, names, stdin: &str, without: &str| {
+        let mut invocation = lab.ours.call("bridge", verb, attachment).unwrap();
+        if !without.is_empty() {
+            invocation = invocation.env(without, "");
+        }
+        let answer = invocation.stdin(stdin).run().unwrap();
+        let error = answer
+            .error()
+            .unwrap_or_else(|| panic!("{}", answer.text()));
+        (of("bridge", verb, what, names, json!({})), error)
+    };
+    vec![
+        call("ADD", "no configuration", "config", "", ""),
+        call(
+            "ADD",
+            "a configuration that is cut",
+            "config",
+            "{\"name\": \"net\"",
+            "",
+        ),
+        call(
+            "ADD",
+            "no container id",
+            "CNI_CONTAINERID",
+            &config,
+            "CNI_CONTAINERID",
+        ),
+        call("ADD", "no namespace", "CNI_NETNS", &config, "CNI_NETNS"),
+        call(
+            "ATTACH",
+            "a command that nobody knows",
+            "ATTACH",
+            &config,
+            "",
+        ),
+    ]
+}
+
+/// What a running container meets when the packet filter is flushed, its interface taken away, and it is added again.
+fn changed(lab: &Lab) -> Vec<(Situation, PluginError)> {
+    let netns = lab.container("c3");
+    let attachment = Attachment::new("c3", netns.path());
+    let call = |plugin: &'static str, verb, extra: Value| {
+        let mut config = json!({"cniVersion": "1.1.0", "name": "net", "type": plugin});
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        lab.one(verb, &config, &attachment)
+    };
+    let ipam = json!({"type": "host-local", "dataDir": "/run/changed", "subnet": "10.78.0.0/24"});
+    let bridge =
+        json!({"bridge": "br3", "ipMasq": true, "ipMasqBackend": "nftables", "ipam": ipam});
+    let added = call("bridge", "ADD", bridge.clone()).json().unwrap();
+    let with = |mut extra: Value| {
+        extra["prevResult"] = added.clone();
+        extra
+    };
+    let all = [
+        ("bridge", with(bridge)),
+        ("firewall", with(json!({"backend": "nftables"}))),
+        (
+            "portmap",
+            with(json!({"backend": "nftables",
+            "runtimeConfig": {"portMappings": [{"hostPort": 8099, "containerPort": 80, "protocol": "tcp"}]}})),
+        ),
+    ];
+    for (plugin, extra) in &all[1..] {
+        fine(&call(plugin, "ADD", extra.clone()));
+    }
+    let mut met = Vec::new();
+    let mut meet = |plugin, verb, what, names, extra: &Value| {
+        let situation = of(plugin, verb, what, names, extra.clone());
+        let error = answer(lab, &situation, &attachment);
+        met.push((situation, error));
+    };
+    meet(
+        "host-local",
+        "ADD",
+        "the container has a lease already",
+        "c3",
+        &json!({"ipam": ipam}),
+    );
+    nft("flush ruleset");
+    for (plugin, extra) in &all {
+        meet(plugin, "CHECK", "the packet filter was flushed", "", extra);
+    }
+    Rtnl::open(&netns).unwrap().delete_link("eth0").unwrap();
+    meet(
+        "bridge",
+        "CHECK",
+        "the interface was deleted",
+        "eth0",
+        &all[0].1,
+    );
+    for (plugin, extra) in all.iter().rev() {
+        fine(&call(plugin, "DEL", extra.clone()));
+    }
+    met
 }
 
 /// Another container has the one address of a range, and a port.
@@ -309,6 +413,11 @@ sandboxed! {
             .map(|situation| { let error = answer(lab, &situation, &attachment); (situation, error) })
             .collect();
         met.extend(environments(lab, netns.path()));
+        met.extend(malformed(lab, &attachment));
+        // Nothing of what failed is left, but for empty places of leases and locks.
+        let left = before.diff(&lab.snapshot()).to_string();
+        assert!(!left.contains("link") && !left.contains("10.77.0.9"), "{left}");
+        met.extend(changed(lab));
         let places = [(netns.path().to_str().unwrap(), "NETNS"), (super::support::plugins().to_str().unwrap(), "PLUGINS")]
             .map(|(place, word)| (place.to_owned(), word));
         let mut text = String::new();
@@ -323,9 +432,6 @@ sandboxed! {
         }
         assert!(faults.is_empty(), "no next step, or the object is not named:\n{}", faults.join("\n"));
         assert!(OURS.iter().all(|plugin| met.iter().any(|(one, _)| one.plugin == *plugin)) && met.len() >= 60);
-        // Nothing of what failed is left, but for empty places of leases and locks.
-        let left = before.diff(&lab.snapshot()).to_string();
-        assert!(!left.contains("link") && !left.contains("10.77.0.9"), "{left}");
         if std::env::var_os(WRITE).is_some() {
             fs::write(table(), &text).unwrap();
             return;
