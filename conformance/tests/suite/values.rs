@@ -206,7 +206,7 @@ sandboxed! {
             super::support::run(&super::support::tool("mount", "mount"), &["-t", "tmpfs", "-o", &options, "none", &data_dir]);
             std::fs::create_dir_all(format!("{data_dir}/net")).unwrap();
             if size == "ro" {
-                super::support::run(&super::support::tool("mount", "mount"), &["-o", "remount,ro", &data_dir]);
+                super::support::run(&super::support::tool("mount", "mount"), &["-o", "remount,bind,ro", &data_dir]);
             } else {
                 std::fs::write(format!("{data_dir}/full"), "").unwrap();
             }
