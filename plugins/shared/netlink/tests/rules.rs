@@ -123,7 +123,7 @@ sandboxed! {
     fn only_what_the_source_decides_is_plain() {
         let (_host, container) = host_and_container();
         for (rule, plain) in [("", true), ("to 10.9.0.0/16", false), ("iif lo", false), ("oif lo", false), ("fwmark 7", false), ("not", false),
-            ("tos 8", false), ("ipproto tcp", false), ("suppress_prefixlength 0", false), ("uidrange 0-5", false), ("dport 80", false)] {
+            ("tos 8", false), ("ipproto tcp", false), ("suppress_prefixlength 0", false), ("uidrange 0-0", false), ("dport 80", false)] {
             let not = if rule == "not" { "not " } else { "" };
             let rest = if not.is_empty() && !rule.is_empty() { format!(" {rule}") } else { String::new() };
             let text = format!("{not}from 10.1.2.3{rest} lookup 100");
