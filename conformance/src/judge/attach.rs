@@ -52,14 +52,23 @@ impl Attached {
 }
 
 impl Trial<'_> {
-    /// What a chained plugin gets; without any if it is another kind, or the version knows no prevResult.
+    /// What a chained plugin of the reference set's names gets; without any if it is another kind, or the version knows no
+    /// prevResult.
     pub fn attach_chained(&self) -> Verdict<Attached> {
         if self.subject.profile().role != Role::Chained {
             return skip("no chained plugin");
         }
+        self.attach_behind()
+    }
+
+    /// What any plugin gets that is called behind another one: the chained ones, and those that the suite does not know.
+    pub fn attach_behind(&self) -> Verdict<Attached> {
+        if !matches!(self.subject.profile().role, Role::Chained | Role::Unknown) {
+            return skip("no chained plugin");
+        }
         let attached = self.attach()?;
         if attached.previous().is_null() {
-            return skip("no prevResult");
+            return skip("it is called without prevResult");
         }
         Ok(attached)
     }

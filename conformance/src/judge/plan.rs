@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use cni_types::SpecVersion;
 use serde_json::Value;
 
 use super::case::{Case, Outcome};
@@ -76,6 +77,20 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
+/// Refuses a version that no check could be tried in.
+fn require_known(version: &str) -> Result<()> {
+    let known = SpecVersion::ALL.map(|version| version.as_str());
+    if known.contains(&version) {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        what: format!(
+            "version {version}: the specification has {}",
+            known.join(", ")
+        ),
+    })
+}
+
 impl Plan {
     /// Plans a run.
     ///
@@ -103,10 +118,19 @@ impl Plan {
             .into_iter()
             .filter(|check| selection.wants(check))
             .collect();
-        if wanted.is_empty() || checks.is_empty() {
+        if wanted.is_empty() {
             return Err(Error::Missing {
-                what: "anything to judge".into(),
+                what: format!("an executable file in {}", selection.directory.display()),
             });
+        }
+        if checks.is_empty() {
+            let pattern = selection.only.as_deref().unwrap_or_default();
+            return Err(Error::Missing {
+                what: format!("a check called {pattern} (`conformance list` has them all)"),
+            });
+        }
+        if let Some(version) = &selection.spec {
+            require_known(version)?;
         }
         let units = wanted
             .iter()

@@ -1,5 +1,6 @@
 //! `conformance run`.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,12 +40,21 @@ pub fn run(options: &RunOptions) -> Result<ExitCode> {
         directory: plan.directory(),
         cases: &cases,
         known: &known,
+        config: options.config.as_deref(),
     };
-    match options.report {
-        Form::Text => print!("{}", text(&run, Style::of_terminal())),
-        Form::Json => println!("{}", json(&run)),
-        Form::Junit => print!("{}", junit(&run)),
-    }
+    let report = match options.report {
+        Form::Text => text(&run, Style::of_terminal()),
+        Form::Json => format!("{}\n", json(&run)),
+        Form::Junit => junit(&run),
+    };
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(report.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|source| Error::System {
+            what: "write the report to standard output".into(),
+            source,
+        })?;
     Ok(verdict(options, &known, &cases))
 }
 
@@ -64,6 +74,15 @@ fn play(options: &RunOptions) -> Result<ExitCode> {
 
 fn verdict(options: &RunOptions, known: &Known, cases: &[Case]) -> ExitCode {
     if cases.iter().any(|case| case.outcome == Outcome::Error) {
+        return ExitCode::from(super::COULD_NOT_RUN);
+    }
+    if cases
+        .iter()
+        .all(|case| case.outcome == Outcome::NotApplicable)
+    {
+        eprintln!(
+            "conformance: nothing was judged: no check that was chosen applies; the report says why"
+        );
         return ExitCode::from(super::COULD_NOT_RUN);
     }
     let whole = options.plugin.is_empty() && options.only.is_none() && options.spec.is_none();

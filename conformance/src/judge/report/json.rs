@@ -26,7 +26,7 @@ pub fn json(run: &Run<'_>) -> String {
                 "reason": case.reason,
                 "steps": case.steps,
                 "milliseconds": case.milliseconds,
-                "repeat": repeat(run.directory, case),
+                "repeat": repeat(run, case),
             })
         })
         .collect();

@@ -83,7 +83,7 @@ fn body(run: &Run<'_>, case: &Case) -> String {
         .iter()
         .map(|step| format!("{}\n{}\n{}", step.command, step.stdin, step.seen))
         .collect();
-    format!("{}\n\n{}", repeat(run.directory, case), steps.join("\n\n"))
+    format!("{}\n\n{}", repeat(run, case), steps.join("\n\n"))
 }
 
 /// Text as XML 1.0 can hold it.

@@ -23,19 +23,25 @@ pub struct Run<'a> {
     pub cases: &'a [Case],
     /// Faults that are expected.
     pub known: &'a Known,
+    /// The file with the plugin's configuration, if one was given.
+    pub config: Option<&'a Path>,
 }
 
 /// The command that plays a case alone.
 #[must_use]
-pub fn repeat(directory: &Path, case: &Case) -> String {
+pub fn repeat(run: &Run<'_>, case: &Case) -> String {
+    let config = run
+        .config
+        .map(|file| format!(" --config {}", file.display()))
+        .unwrap_or_default();
     let spec = if case.version.is_empty() {
         String::new()
     } else {
         format!(" --spec {}", case.version)
     };
     format!(
-        "conformance run --cni-path {} --plugin {} --only {}{spec}",
-        directory.display(),
+        "conformance run --cni-path {} --plugin {} --only {}{spec}{config}",
+        run.directory.display(),
         case.plugin,
         case.check
     )

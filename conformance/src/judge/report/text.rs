@@ -29,7 +29,7 @@ pub fn text(run: &Run<'_>, style: Style) -> String {
     let _ = writeln!(
         out,
         "{}",
-        style.dim("12 !3 ?1: twelve passed, three failed, one could not be judged")
+        style.dim("(where it says 12 !3 ?1, twelve passed, three failed, one could not be judged)")
     );
     let _ = writeln!(out, "\n{}", last_line(run, style));
     out
@@ -62,7 +62,7 @@ fn bad(out: &mut String, run: &Run<'_>, case: &Case, style: Style) {
         }
         let _ = writeln!(out, "  answer  {}", style.dim(&step.seen));
     }
-    let _ = writeln!(out, "  repeat  {}", style.dim(&repeat(run.directory, case)));
+    let _ = writeln!(out, "  repeat  {}", style.dim(&repeat(run, case)));
 }
 
 /// How often each reason was given, plugin by plugin.

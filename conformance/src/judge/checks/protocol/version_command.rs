@@ -173,13 +173,21 @@ fn ending(child: &mut Child) -> Verdict<Option<Option<i32>>> {
     }
 }
 
+fn told(code: Option<Option<i32>>) -> String {
+    match code {
+        None => format!("it had not ended after {} s", SOON.as_secs()),
+        Some(None) => "it was killed by a signal".to_owned(),
+        Some(Some(code)) => format!("exit status: {code}"),
+    }
+}
+
 fn silent_stdin(trial: &Trial<'_>) -> Verdict {
     let ask = trial.ask("VERSION");
     let mut child = start(&ask, Stdio::piped(), Stdio::null())?;
     let silent = child.stdin.take();
     let code = ending(&mut child)?;
     drop(silent);
-    trial.note(&ask.stdin("(open and silent)"), &format!("{code:?}"));
+    trial.note(&ask.stdin("(open and silent)"), &told(code));
     ensure(code == Some(Some(0)), || {
         "VERSION waits for standard input that stays open".to_owned()
     })
@@ -195,7 +203,7 @@ fn full(trial: &Trial<'_>) -> Verdict {
     let code = ending(&mut child)?;
     trial.note(
         &ask.stdin("(none; standard output is /dev/full)"),
-        &format!("{code:?}"),
+        &told(code),
     );
     ensure(code.is_some_and(|code| code != Some(0)), || {
         "VERSION ended with exit code 0 although its answer could not be written".to_owned()

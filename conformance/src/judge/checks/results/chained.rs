@@ -56,7 +56,7 @@ pub const CHECKS: &[Check] = &[
 ];
 
 fn passes(trial: &Trial<'_>, key: &str) -> Verdict {
-    let mut attached = trial.attach_chained()?;
+    let mut attached = trial.attach_behind()?;
     let before = attached.previous();
     let result = trial.add(&mut attached)?;
     ensure(result.get(key) == before.get(key), || {
@@ -70,7 +70,7 @@ fn passes(trial: &Trial<'_>, key: &str) -> Verdict {
 
 /// Which interface an address is of may change: a plugin may have put another one in its place.
 fn passes_addresses(trial: &Trial<'_>) -> Verdict {
-    let mut attached = trial.attach_chained()?;
+    let mut attached = trial.attach_behind()?;
     let before = attached.previous();
     let result = trial.add(&mut attached)?;
     same_addresses(&before, &result)
@@ -89,7 +89,7 @@ fn same_addresses(before: &Value, result: &Value) -> Verdict {
 }
 
 fn passes_interfaces(trial: &Trial<'_>) -> Verdict {
-    let mut attached = trial.attach_chained()?;
+    let mut attached = trial.attach_behind()?;
     let before = crate::facts::interfaces(&attached.previous());
     let result = trial.add(&mut attached)?;
     let after = crate::facts::interfaces(&result);
@@ -103,7 +103,7 @@ fn passes_interfaces(trial: &Trial<'_>) -> Verdict {
 }
 
 fn new_fields(trial: &Trial<'_>) -> Verdict {
-    let mut attached = trial.attach_chained()?;
+    let mut attached = trial.attach_behind()?;
     let mut before = attached.previous();
     if let Some(interface) = before.pointer_mut("/interfaces/0") {
         merge(
@@ -133,7 +133,7 @@ fn new_fields(trial: &Trial<'_>) -> Verdict {
 }
 
 fn without_version(trial: &Trial<'_>) -> Verdict {
-    let mut attached = trial.attach_chained()?;
+    let mut attached = trial.attach_behind()?;
     let before = crate::judge::place::without(&attached.previous(), "cniVersion");
     merge(&mut attached.config, &json!({"prevResult": before}));
     let result = trial.add(&mut attached)?;
