@@ -61,15 +61,28 @@ pub fn check(targets: &[IpAddr]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The interface by which packets to that address leave.
+/// How often the way is looked up while the interface that it leads to goes away.
+const ATTEMPTS: u32 = 4;
+
+/// The interface by which packets to that address leave. One that goes away in between, as that of a container that had the
+/// address before, takes its route with it; then there is another way, or none.
 fn towards(host: &Handle, target: IpAddr) -> Result<Option<Link>, Error> {
-    let way = match host.way_to(target) {
-        Ok(way) if !way.local => way,
-        Ok(_) => return Ok(None),
-        Err(error) => {
-            log::debug(format_args!("{error}"));
-            return Ok(None);
+    for _ in 0..ATTEMPTS {
+        let way = match host.way_to(target) {
+            Ok(way) if !way.local => way,
+            Ok(_) => return Ok(None),
+            Err(error) => {
+                log::debug(format_args!("{error}"));
+                return Ok(None);
+            }
+        };
+        match host.link_by_index(way.oif) {
+            Ok(link) => return Ok(Some(link)),
+            Err(error) if error.is_not_found() => {
+                log::debug(format_args!("{error}, to which the way to {target} led"));
+            }
+            Err(error) => return Err(error.into()),
         }
-    };
-    Ok(Some(host.link_by_index(way.oif)?))
+    }
+    Ok(None)
 }
