@@ -31,12 +31,13 @@ pub enum Family {
 
 /// The text is no published version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown CNI version {0:?}; known are {all}", all = known())]
+#[error("unknown CNI version {0:?}; known are {all}", all = listed(&SpecVersion::ALL))]
 pub struct UnknownVersion(pub String);
 
-/// Every version, with commas.
-fn known() -> String {
-    SpecVersion::ALL.map(SpecVersion::as_str).join(", ")
+/// With commas between them.
+fn listed(versions: &[SpecVersion]) -> String {
+    let texts: Vec<&str> = versions.iter().map(|version| version.as_str()).collect();
+    texts.join(", ")
 }
 
 impl SpecVersion {
@@ -229,12 +230,11 @@ pub fn accept_for(
         .map_err(|error: VersionSyntax| CniError::new(code::DECODING_FAILURE, error.to_string()))?;
     let refuse = |whose: &str| {
         let text = format!("{whose} version does not allow {}", command.as_str());
-        let known: Vec<&str> = supported.iter().map(|v| v.as_str()).collect();
         let details = format!(
             "{} came with version {}; the versions of this plugin are {}",
             command.as_str(),
             command.since().as_str(),
-            known.join(", ")
+            listed(supported)
         );
         Err(CniError::new(code::INCOMPATIBLE_VERSION, text).with_details(details))
     };

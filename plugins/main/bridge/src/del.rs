@@ -1,9 +1,9 @@
 //! DEL and GC.
 
 use cni_types::conf::ValidAttachments;
-use interface::masquerade::log_warnings;
+use interface::masquerade::{log_warnings, remove_rules};
 use interface::{owner, pair};
-use netfilter::{Hints, Kinds, Netfilter, Owner};
+use netfilter::{Kinds, Netfilter, Owner};
 use netlink::{Handle, Link};
 use skel::{DelRequest, Delegate, NetworkRequest};
 
@@ -27,10 +27,10 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
         .iter()
         .partition(|ipam| interface::speaks_over_the_link(ipam));
     errors.extend(first.into_iter().filter_map(release));
-    let filter = match remove_rules(request, &owner) {
+    let filter = match remove_rules(&owner, KINDS, request.prev_result.as_ref()) {
         Ok(filter) => Some(filter),
         Err(error) => {
-            errors.push(error);
+            errors.push(error.into());
             None
         }
     };
@@ -48,20 +48,6 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
 fn release(ipam: &Delegate) -> Option<Error> {
     let error = ipam.del().err()?;
     Some(interface::Error::from(error).into())
-}
-
-fn remove_rules(request: &DelRequest<Config>, owner: &Owner) -> Result<Netfilter, Error> {
-    let leased = request.prev_result.iter().flat_map(|result| &result.ips);
-    let hints = Hints {
-        addresses: leased.map(|ip| ip.address.ip()).collect(),
-        search: request.prev_result.is_none(),
-        ..Hints::default()
-    };
-    let mut filter = Netfilter::open()?;
-    let removed = filter.remove(owner, KINDS, &hints);
-    log_warnings(&mut filter);
-    removed?;
-    Ok(filter)
 }
 
 fn delete(handle: &Handle, link: &Link) -> Result<(), Error> {

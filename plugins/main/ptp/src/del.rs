@@ -1,9 +1,9 @@
 //! DEL and GC.
 
 use cni_types::conf::ValidAttachments;
-use interface::masquerade::log_warnings;
+use interface::masquerade::{log_warnings, remove_rules};
 use interface::{owner, pair};
-use netfilter::{Hints, Kinds, Netfilter, Owner};
+use netfilter::{Kinds, Netfilter, Owner};
 use skel::{DelRequest, Delegate, DelegateError, NetworkRequest};
 
 use crate::config::Config;
@@ -18,10 +18,10 @@ pub fn del(request: &DelRequest<Config>) -> Result<(), Error> {
     let owner = owner(request);
     let mut errors = Vec::new();
     errors.extend(ask(request.ipam.as_ref(), Delegate::del));
-    let filter = match remove_rules(request, &owner) {
+    let filter = match remove_rules(&owner, Kinds::MASQUERADE, request.prev_result.as_ref()) {
         Ok(filter) => Some(filter),
         Err(error) => {
-            errors.push(error);
+            errors.push(error.into());
             None
         }
     };
@@ -37,20 +37,6 @@ fn ask(
 ) -> Option<Error> {
     let error = verb(ipam?).err()?;
     Some(interface::Error::from(error).into())
-}
-
-fn remove_rules(request: &DelRequest<Config>, owner: &Owner) -> Result<Netfilter, Error> {
-    let leased = request.prev_result.iter().flat_map(|result| &result.ips);
-    let hints = Hints {
-        addresses: leased.map(|ip| ip.address.ip()).collect(),
-        search: request.prev_result.is_none(),
-        ..Hints::default()
-    };
-    let mut filter = Netfilter::open()?;
-    let removed = filter.remove(owner, Kinds::MASQUERADE, &hints);
-    log_warnings(&mut filter);
-    removed?;
-    Ok(filter)
 }
 
 /// Removes what belongs to the network and to none of the valid attachments.

@@ -86,6 +86,29 @@ pub fn reapply<X>(
     Ok(())
 }
 
+/// Takes the owner's rules of these kinds away: quickly by what the result says, and by searching where it is lost. Returns the
+/// filter, for what else is to be done with it.
+///
+/// # Errors
+/// When the packet filter cannot be opened, or refuses.
+pub fn remove_rules(
+    owner: &Owner,
+    kinds: Kinds,
+    result: Option<&CniResult>,
+) -> netfilter::Result<Netfilter> {
+    let leased = result.iter().flat_map(|result| &result.ips);
+    let hints = Hints {
+        addresses: leased.map(|ip| ip.address.ip()).collect(),
+        search: result.is_none(),
+        ..Hints::default()
+    };
+    let mut filter = Netfilter::open()?;
+    let removed = filter.remove(owner, kinds, &hints);
+    log_warnings(&mut filter);
+    removed?;
+    Ok(filter)
+}
+
 /// CHECK: the masquerade is in place, in whatever backend unless one is asked for.
 ///
 /// # Errors
